@@ -1,0 +1,51 @@
+"""Every error this package raises on purpose.
+
+    HarnessError
+    ├── UserError              the user's mistake: one line, a hint, exit 2
+    ├── InfrastructureError    recorded, retried by policy, never scored as an answer; exit 3 where it stops a run
+    │   ├── BackboneError      the model's endpoint failed for good
+    │   │   ├── QuotaExhausted the account has no credit left: the run stops with its state saved
+    │   │   └── KeyRejected    the endpoint rejects the key: the run stops
+    │   └── ProbeFailed        the isolation probe found a hole: the run doesn't start
+    └── ContextOverflow        the provider says the request does not fit its window
+
+The exporter's and the sandbox's own errors (`exporter.ExportError`, `sandbox.SandboxError`) carry a `hint` too.
+"""
+
+from __future__ import annotations
+
+
+class HarnessError(Exception):
+    """Base class. `hint` tells a person what to do next."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UserError(HarnessError):
+    """The user asked for something that can't be: the message names what was given and what is possible."""
+
+
+class InfrastructureError(HarnessError):
+    """Something that is neither the user's nor the agent's doing failed."""
+
+
+class BackboneError(InfrastructureError):
+    """The model's endpoint failed and retries are used up, or its reply makes no sense."""
+
+
+class QuotaExhausted(BackboneError):
+    """The provider refuses for lack of credit; retrying can't help."""
+
+
+class KeyRejected(BackboneError):
+    """The provider rejects the API key; retrying can't help."""
+
+
+class ProbeFailed(InfrastructureError):
+    """The sandbox does not isolate as promised."""
+
+
+class ContextOverflow(HarnessError):
+    """The request is larger than the model's context window, as the provider reports it."""

@@ -1,0 +1,151 @@
+"""Modes: TOML files in `prompts/`, each a complete description of what an agent has and how it is run.
+
+A mode may extend one other mode; its tables are laid over the other's. Nothing in the code asks for a mode's name.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from typing import Any, Literal
+
+from harness.errors import UserError
+from harness.settings import build, merge
+from sandbox import Limits as SandboxLimits
+
+
+@dataclass(frozen=True)
+class View:
+    """What of the export the agent sees."""
+
+    files: bool = True  # nodes, edges, schema and DATA_FORMAT.txt at /graph
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one attempt. Times in seconds; working time leaves out waits for rate limits and queues."""
+
+    turns: int = 300
+    seconds: float = 1800.0
+    wall_seconds: float | None = None
+    format_errors: int = 5  # malformed calls in a row before the attempt ends
+    warn: bool = True  # tell the agent once when few turns or seconds are left
+    warn_turns: int = 5
+    warn_seconds: float = 180.0
+    last_turn: bool = True  # at a limit, one more turn without tools to answer
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a call's output is shown: characters at most, a line at most, and the time a call may take."""
+
+    cap: int = 20_000
+    line_cap: int = 2_000
+    call_seconds: float = 120.0  # when the agent asks for no timeout
+    call_seconds_max: float = 600.0
+    blob_bytes: int = 8 * 1024 * 1024  # whole outputs up to this size are kept in the run folder
+
+
+@dataclass(frozen=True)
+class Context:
+    """When old tool results give way to placeholders. Shares of the context window."""
+
+    clear: bool = True
+    window: int | None = None  # tokens; None: the model profile's
+    high: float = 0.75  # clear when a request would be larger
+    low: float = 0.4  # clear down to this
+    keep_turns: int = 3  # results of the last turns are never cleared
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Where the answer comes from and how long it may be."""
+
+    source: Literal["message", "tool"] = "message"
+    max_ids: int = 20
+
+
+@dataclass(frozen=True)
+class Agents:
+    """How many independent attempts a question gets."""
+
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Limits of the attempt's sandbox, sizes in MiB, and the image's base (docker)."""
+
+    memory: int = 4096
+    scratch: int = 1024
+    tmp: int = 256
+    shm: int = 64
+    pids: int = 256
+    cpus: float = 1.0
+    cpu_seconds: float = 3600.0
+    file_size: int = 1024
+    base: str | None = None
+
+    def __post_init__(self) -> None:
+        self.limits()  # refuses impossible combinations
+
+    def limits(self) -> SandboxLimits:
+        """The same in the sandbox's own units (bytes)."""
+        mib = 1024 * 1024
+        return SandboxLimits(
+            memory=self.memory * mib,
+            scratch=self.scratch * mib,
+            tmp=self.tmp * mib,
+            shm=self.shm * mib,
+            pids=self.pids,
+            cpus=self.cpus,
+            cpu_seconds=self.cpu_seconds,
+            file_bytes=self.file_size * mib,
+        )
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A resolved mode. `prompt` is the user message with $query, $graph and $scratch to fill in."""
+
+    name: str
+    summary: str
+    prompt: str
+    tools: tuple[str, ...]
+    graph_access: str = ""  # the paper's Table 3 column, for reports
+    python: str = ""
+    view: View = field(default_factory=View)
+    limits: Limits = field(default_factory=Limits)
+    output: Output = field(default_factory=Output)
+    context: Context = field(default_factory=Context)
+    answer: Answer = field(default_factory=Answer)
+    agents: Agents = field(default_factory=Agents)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain tables and values, for the manifest and `harness modes`."""
+        return asdict(self)
+
+
+def mode_names() -> list[str]:
+    """Every mode there is, sorted."""
+    folder = resources.files("prompts")
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load_mode(name: str, overrides: Mapping[str, Any] | None = None) -> Mode:
+    """Resolve mode `name` with `overrides` (a nested table, as `--set` gives) on top. Raises UserError."""
+    table = merge(_resolved_table(name, seen=()), overrides or {})
+    return build(Mode, {**table, "name": name}, f"mode '{name}'")
+
+
+def _resolved_table(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    if name in seen:
+        raise UserError(f"mode '{name}' extends itself: {' -> '.join((*seen, name))}")
+    if name not in mode_names():
+        raise UserError(f"unknown mode '{name}'", f"modes: {', '.join(mode_names())}")
+    table = tomllib.loads((resources.files("prompts") / f"{name}.toml").read_text("utf-8"))
+    parent = table.pop("extends", None)
+    return merge(_resolved_table(parent, (*seen, name)), table) if parent else table

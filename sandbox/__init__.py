@@ -1,0 +1,33 @@
+"""Runs untrusted commands: Docker and bubblewrap behind one contract. Imports nothing else of this project."""
+
+from sandbox.contract import (
+    GRAPH,
+    OUTPUTS,
+    SCRATCH,
+    ExecResult,
+    FileSlice,
+    Limits,
+    Sandbox,
+    SandboxError,
+    SandboxFileError,
+    SandboxLost,
+    SandboxUnavailable,
+    Spec,
+    Termination,
+)
+
+__all__ = [
+    "GRAPH",
+    "OUTPUTS",
+    "SCRATCH",
+    "ExecResult",
+    "FileSlice",
+    "Limits",
+    "Sandbox",
+    "SandboxError",
+    "SandboxFileError",
+    "SandboxLost",
+    "SandboxUnavailable",
+    "Spec",
+    "Termination",
+]

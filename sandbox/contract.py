@@ -1,0 +1,159 @@
+"""What every sandbox promises: the `Sandbox` protocol, the limits it is opened with, and what a call returns.
+
+A sandbox that is lost raises `SandboxLost`. A failing command is data (`ExecResult`), never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol, Self, runtime_checkable
+
+GRAPH = "/graph"  # where the agent finds the export's files/, read-only
+SCRATCH = "/scratch"  # the agent's working directory, writable, of limited size, empty at the start
+OUTPUTS = "outputs"  # inside SCRATCH: whole outputs of calls that were cut, as NNN.txt
+
+MiB = 1024 * 1024
+GiB = 1024 * MiB
+
+Termination = Literal["exit", "timeout", "oom", "pid_limit", "cpu_limit", "file_limit", "output_limit", "killed"]
+
+
+class SandboxError(Exception):
+    """Base of what this package raises. `hint` tells a person what to do next."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class SandboxUnavailable(SandboxError):
+    """No sandbox of this kind can be had on this machine (no daemon, no image, user namespaces forbidden)."""
+
+
+class SandboxLost(SandboxError):
+    """The sandbox died or broke its protocol: an infrastructure failure, never an observation of the agent."""
+
+
+class SandboxFileError(SandboxError):
+    """A `read` or `write` that failed as a file operation (no such file, a directory, no space): data."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one sandbox. Sizes in bytes, times in seconds; a tmpfs is charged to `memory`."""
+
+    memory: int = 4 * GiB
+    scratch: int = GiB
+    tmp: int = 256 * MiB
+    shm: int = 64 * MiB
+    pids: int = 256
+    cpus: float = 1.0  # docker only: share of the host's CPUs
+    cpu_seconds: float = 3600.0  # CPU time of one call, all its processes together
+    file_bytes: int = GiB  # the largest file a process may write
+
+    def __post_init__(self) -> None:
+        if self.memory < self.scratch + GiB:
+            raise ValueError(
+                f"sandbox.memory is {self.memory} bytes; it must be at least sandbox.scratch + 1 GiB"
+                f" = {self.scratch + GiB}"
+            )
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What to open: the folder shown at GRAPH (None: no graph), the limits, extra environment, who owns it."""
+
+    graph: Path | None
+    limits: Limits = field(default_factory=Limits)
+    env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)  # e.g. {"run": ..., "attempt": ...}, for clean
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """One call's outcome. `head + tail` is the whole output when `spill` is None; stdout and stderr are merged.
+
+    `total_bytes` and `lines` count the whole output even where `head`/`tail` are cut. When the output is larger
+    than the cap asked for, `spill` is the file's path relative to SCRATCH and `spilled_bytes` how much of the
+    output it holds (less than `total_bytes` only where termination is "output_limit"). A line is a newline, and
+    an unfinished last line counts. `exit_code` is the shell's (128 + signal if a signal ended it), None where
+    the harness ended the call. `wall` and `cpu` are seconds, `memory` the peak bytes in use that were seen.
+    """
+
+    exit_code: int | None
+    head: bytes
+    tail: bytes
+    total_bytes: int
+    lines: int
+    spill: str | None
+    spilled_bytes: int
+    termination: Termination
+    wall: float
+    cpu: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """`data` is the bytes [offset, offset + len(data)) of a regular file that has `size` bytes in all."""
+
+    data: bytes
+    size: int
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """One attempt's sandbox; a context manager. Calls are not concurrent. `memory` may be read at any time."""
+
+    kind: str  # "docker", "bwrap"
+    memory: int  # bytes in use, as last reported from inside (a heartbeat while a call runs)
+
+    def exec(self, command: str, timeout: float, cap: int) -> ExecResult:
+        """Run `command` in a fresh bash and return when the shell exits, a limit is hit or `timeout` passes.
+
+        At most `cap` bytes of output come back (half head, half tail). After the call nothing that it started
+        is alive. Raises SandboxLost; ValueError if the command holds a NUL byte.
+        """
+        ...
+
+    def read(self, path: str, offset: int, limit: int) -> FileSlice:
+        """Read bytes of a regular file, as the agent would see it. Relative paths start at SCRATCH.
+
+        Raises SandboxFileError (the file's fault) or SandboxLost.
+        """
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace a file; missing parent folders are made. Raises SandboxFileError or SandboxLost."""
+        ...
+
+    def close(self) -> None:
+        """End everything inside and remove the sandbox. Idempotent; never raises for an already lost sandbox."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Backend(Protocol):
+    """A way to open sandboxes on this machine: one per kind, made by `sandbox.choose`. Thread-safe."""
+
+    kind: str
+
+    def open(self, spec: Spec) -> Sandbox:
+        """Open a sandbox; ready for calls on return. Raises SandboxUnavailable or SandboxLost."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """What a run's manifest records: kind, versions, image id and base (docker), the sandbox's Python."""
+        ...
+
+    def shell(self, spec: Spec) -> int:
+        """Give the person at this terminal a shell in a fresh sandbox; returns its exit code."""
+        ...
