@@ -1,0 +1,106 @@
+"""Tools the model can call. A mode names them; each is a spec (JSON Schema) and a function.
+
+`Toolbox.dispatch` is the one place where a call's failures become results for the model. What is not the model's doing
+(`SandboxLost`, a bug) passes through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jsonschema
+import orjson
+
+from harness.errors import UserError
+from harness.messages import ToolCall, ToolSpec
+from harness.modes import Output
+from harness.observe import Observation
+from harness.spill import Spills
+from sandbox import Sandbox, SandboxFileError
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """What a tool may use during one call. `cap` is the characters that fit, `seconds` the time left."""
+
+    sandbox: Callable[[], Sandbox]  # waits for the attempt's sandbox where it is still being opened
+    spills: Callable[[], Spills]
+    output: Output
+    cap: int
+    seconds: float
+
+
+class Tool(Protocol):
+    """One tool: how the model sees it, and what it does."""
+
+    spec: ToolSpec
+
+    def __call__(self, arguments: Mapping[str, Any], context: ToolContext, /) -> Observation:
+        """Run with arguments that fit the schema. Raises SandboxLost, SandboxFileError."""
+        ...
+
+
+class Toolbox:
+    """The tools of one mode by name. Calls are checked against the schemas before they run."""
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self._tools = tools
+        self._validators = {name: jsonschema.Draft202012Validator(tool.spec.parameters) for name, tool in tools.items()}
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model sees them."""
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def dispatch(self, call: ToolCall, arguments: dict[str, Any] | None, context: ToolContext) -> Observation:
+        """Run one call; the model's own mistakes come back as results with an `error` kind.
+
+        `arguments` is what `parse_arguments` made of the call's text. Raises SandboxLost.
+        """
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return mistake("unknown_tool", f"there is no tool '{call.name}'; tools: {', '.join(self._tools) or 'none'}")
+        if arguments is None:
+            return mistake("malformed_arguments", f"the arguments are not a JSON object: {_excerpt(call.arguments)}")
+        problem = jsonschema.exceptions.best_match(self._validators[call.name].iter_errors(arguments))
+        if problem is not None:
+            where = "".join(f" at '{part}'" for part in problem.absolute_path)
+            text = f"the arguments of '{call.name}' do not fit{where}: {_excerpt(problem.message)}"
+            return mistake("invalid_arguments", text)
+        try:
+            return tool(arguments, context)
+        except SandboxFileError as error:
+            return mistake("file_error", str(error))
+
+
+def make_toolbox(names: tuple[str, ...]) -> Toolbox:
+    """The tools of these names. Raises UserError naming those there are."""
+    from harness.tools.answer import ANSWER_TOOL, AnswerTool  # noqa: PLC0415
+    from harness.tools.bash import Bash  # noqa: PLC0415 - the registry imports what implements it
+    from harness.tools.read import Read  # noqa: PLC0415
+
+    known: dict[str, Callable[[], Tool]] = {"bash": Bash, "read": Read, ANSWER_TOOL: AnswerTool}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UserError(f"unknown tool '{unknown[0]}'", f"tools: {', '.join(sorted(known))}")
+    return Toolbox({name: known[name]() for name in names})
+
+
+def parse_arguments(text: str) -> dict[str, Any] | None:
+    """The call's arguments as a table, or None where the text is not a JSON object."""
+    try:
+        value = orjson.loads(text) if text.strip() else {}
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def mistake(kind: str, text: str) -> Observation:
+    """A result that tells the model what it did wrong."""
+    return Observation(text=f"[error: {text}]", error=kind)
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,101 @@
+"""The clock and the counters of one attempt: turns, tokens, cost, and where the time went."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from harness.ledger import StopReason, Times, total_usage
+from harness.messages import Reply, Usage
+from harness.modes import Limits
+
+LAST_TURN_SECONDS = 120.0  # what the turn granted at a time limit may take
+
+
+class Account:
+    """One attempt's account. `cancel` is the run's: when it is set, no further request starts.
+
+    `cost_of` prices one request's usage, None where prices are unknown.
+    """
+
+    def __init__(self, cancel: threading.Event, cost_of: Callable[[Usage], float | None]) -> None:
+        self.turn = 0
+        self.usages: list[dict[str, int | None]] = []
+        self.cost: float | None = 0.0
+        self.started = time.time()
+        self._cancel = cancel
+        self._cost_of = cost_of
+        self._start = time.monotonic()
+        self._spent = {"model": 0.0, "sandbox": 0.0}
+        self._waiting = 0.0
+        self._queue = 0.0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run is being stopped."""
+        return self._cancel.is_set()
+
+    @contextmanager
+    def time(self, part: Literal["model", "sandbox"]) -> Iterator[None]:
+        """Count the seconds of the block to a part of the wall time."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spent[part] += time.monotonic() - start
+
+    def add(self, reply: Reply) -> None:
+        """Count a reply's tokens, cost and waits."""
+        self.usages.append(vars(reply.usage))
+        self._waiting += reply.waited
+        self._spent["model"] -= reply.waited
+        cost = self._cost_of(reply.usage)
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
+
+    def queued(self, seconds: float) -> None:
+        """Count seconds that were spent in a queue while the sandbox was asked for."""
+        self._queue += seconds
+        self._spent["sandbox"] -= seconds
+
+    def limit_reached(self, limits: Limits) -> StopReason | None:
+        """The limit that forbids another ordinary turn, if any."""
+        if self.turn >= limits.turns:
+            return "turn_limit"
+        over_wall = limits.wall_seconds is not None and self._wall() >= limits.wall_seconds
+        return "time_limit" if over_wall or self._working() >= limits.seconds else None
+
+    def near_limit(self, limits: Limits) -> bool:
+        """Whether few turns or seconds are left. False in the first turn: the task has just been stated."""
+        turns, seconds = self.left(limits)
+        return self.turn > 0 and (turns <= limits.warn_turns or seconds <= limits.warn_seconds)
+
+    def left(self, limits: Limits) -> tuple[int, int]:
+        """Turns and whole seconds left."""
+        return limits.turns - self.turn, int(self.seconds_left(limits))
+
+    def seconds_left(self, limits: Limits) -> float:
+        """Seconds of working time (or of wall time, where that is less) until the limit; never negative."""
+        left = limits.seconds - self._working()
+        if limits.wall_seconds is not None:
+            left = min(left, limits.wall_seconds - self._wall())
+        return max(0.0, left)
+
+    def usage(self) -> dict[str, int | None]:
+        """Tokens of all requests, per class."""
+        return total_usage(self.usages)
+
+    def times(self) -> Times:
+        """Where the time went so far."""
+        wall = self._wall()
+        model, sandbox = max(0.0, self._spent["model"]), max(0.0, self._spent["sandbox"])
+        rest = wall - model - sandbox - self._waiting - self._queue
+        return Times(wall, self._working(), model, self._waiting, sandbox, self._queue, max(0.0, rest))
+
+    def _wall(self) -> float:
+        return time.monotonic() - self._start
+
+    def _working(self) -> float:
+        return self._wall() - self._waiting - self._queue

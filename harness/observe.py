@@ -1,0 +1,161 @@
+"""What the model sees of a command's output: head and tail, long lines shortened, on character boundaries.
+
+Whenever anything is left out, the whole output lies in a file in the sandbox and the notice names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness.modes import Output
+from harness.spill import Spills
+from sandbox import ExecResult, Sandbox
+
+_LINE_TAIL_SHARE = 5  # a shortened line keeps one part in this many of its end
+
+
+@dataclass(frozen=True)
+class View:
+    """Text as shown, and what is missing from it. `cut_lines` are lines that were shortened."""
+
+    text: str
+    cut_lines: int = 0
+    omitted: int = 0  # characters left out between head and tail
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A tool's result: the text the model sees and what the trajectory keeps beside it.
+
+    `error` is None, or the kind of the model's own mistake ("unknown_tool", "malformed_arguments",
+    "invalid_arguments", "file_error", "not_executed"). `whole` is the complete output where it is at hand,
+    `spill` the file in the sandbox that holds it.
+    """
+
+    text: str
+    error: str | None = None
+    exec: dict[str, Any] | None = None
+    cut: dict[str, Any] | None = None
+    spill: str | None = None
+    whole: bytes | None = None
+    answer: tuple[Any, ...] | None = None  # given by an answer tool: the attempt is over
+
+
+def observe(
+    sandbox: Sandbox, spills: Spills, result: ExecResult, output: Output, cap: int, timeout: float
+) -> Observation:
+    """Turn one call's result into what the model sees, at most about `cap` characters.
+
+    Reads the spilled output back (up to `output.blob_bytes`) so that long lines can be shortened one by one,
+    and spills a short output of which a line was shortened. Raises SandboxLost.
+    """
+    spill, spilled = result.spill, result.spilled_bytes
+    spills.seen(spill)
+    whole = result.head + result.tail if spill is None else _read_back(sandbox, spill, spilled, output.blob_bytes)
+    view = (
+        shorten(decode(whole), cap, output.line_cap)
+        if whole is not None
+        else _shorten_ends(result, cap, output.line_cap)
+    )
+    if (view.cut_lines or view.omitted) and spill is None and whole is not None:
+        spill = spills.save(whole)
+        spilled = len(whole) if spill else 0
+    status = _status(result, timeout)
+    parts = [status, view.text]
+    cut = None
+    if view.cut_lines or view.omitted:
+        cut = {"lines": view.cut_lines, "characters": view.omitted, "spill": spill, "spilled_bytes": spilled}
+        parts.append(_notice(result, view, output.line_cap, spill, spilled))
+    elif not view.text:
+        parts = [f"{status} no output"]
+    return Observation(
+        text="\n".join(part.rstrip("\n") for part in parts),
+        exec=_exec_record(result),
+        cut=cut,
+        spill=spill,
+        whole=whole,
+    )
+
+
+def decode(data: bytes) -> str:
+    """Bytes of unknown kind as text that any JSON consumer takes: bad UTF-8 and NUL get visible stand-ins."""
+    return data.decode("utf-8", "replace").replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def shorten(text: str, cap: int, line_cap: int) -> View:
+    """Shorten lines over `line_cap` characters, then keep head and tail of what is still over `cap`."""
+    lines = text.split("\n")
+    cut_lines = 0
+    for number, line in enumerate(lines):
+        if len(line) > line_cap:
+            lines[number] = _shorten_line(line, line_cap)
+            cut_lines += 1
+    text = "\n".join(lines) if cut_lines else text
+    if len(text) <= cap:
+        return View(text, cut_lines)
+    half = cap // 2
+    head, tail = _whole_lines_head(text[:half]), _whole_lines_tail(text[len(text) - half :])
+    omitted = len(text) - len(head) - len(tail)
+    return View(f"{head}\n[... {omitted:,} characters left out here ...]\n{tail}", cut_lines, omitted)
+
+
+def _shorten_ends(result: ExecResult, cap: int, line_cap: int) -> View:
+    """For an output too large to read back: what came with the result, each end shortened by itself."""
+    head = shorten(decode(result.head), cap // 2, line_cap)
+    tail = shorten(decode(result.tail), cap // 2, line_cap)
+    omitted = result.total_bytes - len(result.head) - len(result.tail) + head.omitted + tail.omitted
+    text = f"{head.text}\n[... {omitted:,} bytes left out here ...]\n{tail.text}"
+    return View(text, head.cut_lines + tail.cut_lines, omitted)
+
+
+def _read_back(sandbox: Sandbox, spill: str, size: int, most: int) -> bytes | None:
+    return sandbox.read(spill, 0, size).data if size <= most else None
+
+
+def _shorten_line(line: str, line_cap: int) -> str:
+    tail = line_cap // _LINE_TAIL_SHARE
+    cut = len(line) - line_cap
+    return f"{line[: line_cap - tail]}[... {cut:,} characters of this line left out ...]{line[len(line) - tail :]}"
+
+
+def _whole_lines_head(text: str) -> str:
+    """`text` up to its last line break, if that loses little."""
+    end = text.rfind("\n")
+    return text[:end] if end > len(text) * 3 // 4 else text
+
+
+def _whole_lines_tail(text: str) -> str:
+    start = text.find("\n")
+    return text[start + 1 :] if 0 <= start < len(text) // 4 else text
+
+
+def _status(result: ExecResult, timeout: float) -> str:
+    """The first line: how the call ended. No times, so that a replay can be compared byte for byte."""
+    ends = {
+        "timeout": f"[ended by the time limit of {timeout:g} s; everything it started was killed]",
+        "oom": "[ended: out of memory; everything it started was killed]",
+        "pid_limit": "[ended: too many processes or threads; everything it started was killed]",
+        "cpu_limit": "[ended by the CPU time limit; everything it started was killed]",
+        "file_limit": "[ended: a file grew over the size limit]",
+        "output_limit": "[ended: its output filled the scratch directory]",
+    }
+    return ends.get(result.termination, f"[exit code {result.exit_code}]")
+
+
+def _notice(result: ExecResult, view: View, line_cap: int, spill: str | None, spilled: int) -> str:
+    what = f"[cut: {result.total_bytes:,} bytes, {result.lines:,} lines in all"
+    if view.cut_lines:
+        what += f"; {view.cut_lines:,} of the lines shown are shortened to {line_cap:,} characters"
+    if spill is None:
+        return f"{what}; the rest is lost: the scratch directory is full]"
+    if spilled < result.total_bytes:
+        return f"{what}; the first {spilled:,} bytes are in {spill}, the rest is lost]"
+    return f"{what}; the whole output is in {spill}]"
+
+
+def _exec_record(result: ExecResult) -> dict[str, Any]:
+    record = asdict(result)
+    for key in ("head", "tail", "spilled_bytes"):
+        del record[key]
+    return record

