@@ -83,7 +83,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             raise UserError(f"{where} is a list, not {value!r}")
         inner = get_args(hint)[0]
         return tuple(_convert(inner, item, where) for item in value)
-    return _scalar(hint, value, where)
+    return _scalar(origin or hint, value, where)
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
@@ -94,4 +94,4 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
-_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a table"}

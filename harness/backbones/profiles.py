@@ -1,0 +1,177 @@
+"""Model profiles: what to ask an endpoint for, as TOML.
+
+Built-in profiles are the files in `harness/models/`. A user's own are tables `[models.NAME]` in the config file
+(`HARNESS_CONFIG`, else `config.toml` in the platform's config folder); one with a built-in's name is laid over it.
+`--set model.key=value` comes on top. A profile names the environment variable that holds the key, never the key.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import platformdirs
+
+from harness.errors import UserError
+from harness.settings import build, merge
+
+DEFAULT_MODEL = "gpt-6-luna"
+
+
+@dataclass(frozen=True)
+class Prices:
+    """US dollars per million tokens; None where unknown. `cached` and `reasoning` None: no price of their own."""
+
+    input: float | None = None
+    cached: float | None = None
+    output: float | None = None
+    reasoning: float | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One model at one endpoint. Times in seconds, sizes in tokens; None leaves a parameter out of the request."""
+
+    name: str
+    model: str
+    api: Literal["chat", "responses"] = "chat"
+    endpoint: str = "https://api.openai.com/v1"
+    key_variable: str | None = "OPENAI_API_KEY"  # None: the endpoint needs no key
+    window: int = 128_000
+    effort: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_output: int | None = None
+    parallel_tool_calls: bool | None = None
+    extra_body: dict[str, Any] = field(default_factory=dict)  # further fields of the request, over ours
+    prices: Prices = Prices()
+    timeout: float = 900.0  # one request, from sending to the last byte
+    connect_timeout: float = 15.0
+    tries: int = 10  # requests sent at most for one reply
+    backoff: float = 1.0  # before the second try; doubles up to `backoff_max`
+    backoff_max: float = 60.0
+    max_wait: float = 6 * 3600.0  # a longer Retry-After is taken as a refusal
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.endpoint)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"endpoint '{self.endpoint}' is not an http or https URL")
+        if parts.username or parts.password:
+            raise ValueError("endpoint holds a user name or password; name a variable with key_variable instead")
+        if taken := {"messages", "input", "tools", "stream"} & self.extra_body.keys():
+            raise ValueError(f"extra_body can't hold {', '.join(sorted(taken))}")
+        for name in ("window", "timeout", "connect_timeout", "tries"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be greater than 0")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain tables and values for manifests and listings; never a key."""
+        return asdict(self)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a request can't be sent without a key."""
+        return self.key_variable is not None and not is_loopback(self.endpoint)
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the key variable is set."""
+        return bool(self.key_variable and os.environ.get(self.key_variable, "").strip())
+
+
+def profile_names(config: Path | None = None) -> list[str]:
+    """Every profile there is, built-in or the user's, sorted. Raises UserError for a config file that can't be read."""
+    return sorted({*_built_in_names(), *user_tables(config)})
+
+
+def load_profile(
+    name: str,
+    *,
+    base_url: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    config: Path | None = None,
+) -> Profile:
+    """Resolve a profile. `overrides` are the keys under `model.` of `--set`.
+
+    With `base_url` a name that is no profile is taken as the endpoint's own model id. Raises UserError.
+    """
+    user = user_tables(config)
+    known = name in user or name in _built_in_names()
+    if not known and base_url is None:
+        names = ", ".join(profile_names(config))
+        raise UserError(
+            f"unknown model '{name}'", f"models: {names}; with --base-url URL any model id that the endpoint knows"
+        )
+    layers = [
+        {"name": name, "model": name},
+        _built_in(name) if name in _built_in_names() else {},
+        user.get(name, {}),
+        {} if base_url is None else {"endpoint": base_url},
+        overrides or {},
+    ]
+    return build(Profile, functools.reduce(merge, layers), f"model '{name}'")
+
+
+def read_key(profile: Profile) -> str | None:
+    """The key from the environment, None where none is needed and none is set. Raises UserError, never naming it."""
+    variable = profile.key_variable
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key:
+        if profile.needs_key:
+            raise UserError(
+                f"no key for model '{profile.name}': {variable} is not set",
+                f"export {variable}=…, or --set model.key_variable=NAME (none: the endpoint needs no key)",
+            )
+        return None
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UserError(f"{variable} holds characters that no key has", "set it to the key alone")
+    return key
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine itself."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def config_path() -> Path:
+    """The user's config file, whether or not it is there."""
+    named = os.environ.get("HARNESS_CONFIG")
+    return Path(named) if named else platformdirs.user_config_path("kgshell") / "config.toml"
+
+
+def user_tables(config: Path | None = None) -> dict[str, dict[str, Any]]:
+    """The `[models.NAME]` tables of the config file; none where there is no file."""
+    path = config or config_path()
+    try:
+        table = tomllib.loads(path.read_text("utf-8")).get("models", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"config file {path} can't be read: {error}", "HARNESS_CONFIG names another file") from None
+    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
+        raise UserError(f"config file {path}: models is not a table of tables", "write one [models.NAME] table each")
+    return table
+
+
+def _built_in_names() -> list[str]:
+    folder = resources.files("harness") / "models"
+    return [item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml")]
+
+
+def _built_in(name: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files("harness") / "models" / f"{name}.toml").read_text("utf-8"))
