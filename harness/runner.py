@@ -86,7 +86,11 @@ class RunConfig:
             },
             "mode": self.mode.as_dict(),
             "model": self.profile,
-            "questions": self.questions.describe(),
+            "questions": {
+                "source": self.questions.source,
+                "sha256": self.questions.sha256,
+                "ids": [question.id for question in self.questions.questions],
+            },
             "workers": self.workers,
             "retry": self.retry,
             "sandbox": self.sandboxes.describe(),
