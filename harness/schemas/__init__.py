@@ -1,0 +1,112 @@
+"""JSON Schemas of a run folder's files, and a check of a whole folder against them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import orjson
+
+from harness.ledger import LEDGER, read_ledger
+from harness.trajectory import trajectory_path
+
+
+@dataclass(frozen=True)
+class RunFault:
+    """Something wrong in a run folder: the file relative to it, the line (from 1, None for the whole file), what."""
+
+    file: str
+    line: int | None
+    message: str
+
+
+@functools.cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """The validator of `harness/schemas/NAME.schema.json`."""
+    schema = orjson.loads((resources.files("harness") / "schemas" / f"{name}.schema.json").read_bytes())
+    return jsonschema.Draft202012Validator(schema)
+
+
+def check_run(run: Path) -> Iterator[RunFault]:
+    """Every way in which a run folder breaks its contract: schemas, sequence, references between files."""
+    yield from _check_json(run, run / "manifest.json", "manifest")
+    yield from _check_lines(run, run / LEDGER, "attempt")
+    ledgered = set()
+    try:
+        records = read_ledger(run)
+    except ValueError as error:
+        yield RunFault(LEDGER, None, str(error))
+        records = []
+    for number, record in enumerate(records, 1):
+        ledgered.add(record.trajectory)
+        if record.trajectory != str(trajectory_path(record.query_id, record.agent, record.attempt)):
+            yield RunFault(LEDGER, number, f"names the trajectory of another attempt: {record.trajectory}")
+        elif not (run / record.trajectory).is_file():
+            yield RunFault(LEDGER, number, f"its trajectory {record.trajectory} is missing")
+    for path in sorted((run / "trajectories").glob("*/*.jsonl")):
+        yield from _check_trajectory(run, path)
+        if str(path.relative_to(run)) not in ledgered:
+            yield RunFault(
+                str(path.relative_to(run)), None, "is not in the ledger: in flight at a crash (resume the run)"
+            )
+
+
+def _check_trajectory(run: Path, path: Path) -> Iterator[RunFault]:
+    name = str(path.relative_to(run))
+    open_calls: dict[str, int] = {}
+    for number, event in _parsed_lines(path):
+        if isinstance(event, str):
+            yield RunFault(name, number, event)
+            return
+        yield from (RunFault(name, number, text) for text in _schema_faults("event", event))
+        if event.get("seq") != number - 1:
+            yield RunFault(name, number, f"seq is {event.get('seq')}, not {number - 1}")
+        if event.get("type") == "reply":
+            open_calls = {call["id"]: number for call in event.get("calls", [])}
+        if event.get("type") == "result" and open_calls.pop(str(event.get("call_id")), None) is None:
+            yield RunFault(name, number, f"a result for no open call: {event.get('call_id')}")
+        blob = event.get("blob")
+        if blob and not (run / "blobs" / blob).is_file():
+            yield RunFault(name, number, f"blob {blob} is missing")
+
+
+def _check_lines(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
+    if not path.exists():
+        return
+    for number, value in _parsed_lines(path):
+        texts = [value] if isinstance(value, str) else _schema_faults(schema, value)
+        yield from (RunFault(str(path.relative_to(run)), number, text) for text in texts)
+
+
+def _check_json(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
+    name = str(path.relative_to(run))
+    try:
+        value = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        yield RunFault(name, None, f"can't be read: {error}")
+        return
+    yield from (RunFault(name, None, text) for text in _schema_faults(schema, value))
+
+
+def _parsed_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Each line's number and value, a text instead where it's no JSON object."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                value = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                yield number, f"torn or not JSON: {error}"
+                continue
+            yield number, value if isinstance(value, dict) else "not a JSON object"
+
+
+def _schema_faults(schema: str, value: Any) -> Iterator[str]:
+    for error in validator(schema).iter_errors(value):
+        best = jsonschema.exceptions.best_match([error])
+        where = "/".join(str(part) for part in (best or error).absolute_path)
+        yield f"{where or 'the record'}: {(best or error).message[:300]}"
