@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import orjson
 
 _STRICT = re.compile(r"^[ \t]*ANSWER:[ \t]*(\[[^\[\]]*\])[ \t]*$", re.MULTILINE)
-_MARKED = re.compile(r"ANSWER\W{0,6}\s*(?:```\w*\s*)?(\[.*?\]|[^\n]*)", re.IGNORECASE | re.DOTALL)
+_DRESS = re.compile(r"```\w*|[*`]")
+_MARKED = re.compile(r"ANSWER\s*[:=]\s*(\[.*?\]|[^\n]*)", re.IGNORECASE | re.DOTALL)
 _LIST = re.compile(r"\[[^\[\]]*\]|\[(?:[^\[\]]|\[[^\[\]]*\])*\]")
 _ID_LINE = re.compile(
     r"^\s*(?:[-*]|\d{1,3}[.)])\s+[*`\[]*(?:node(?:_id)?\s*[:=#]?\s*)?(\d+)[*`\]]*\s*(?:$|[:,(|–—-])", re.IGNORECASE
@@ -100,7 +101,7 @@ def _refusal(node_id: int | None, ids: list[int], nodes: Nodes, max_ids: int) ->
 
 
 def _lenient(text: str) -> Iterable[tuple[str, list[str]]]:
-    yield "answer_line", [match.strip() for match in _MARKED.findall(text)]
+    yield "answer_line", [match.strip() for match in _MARKED.findall(_DRESS.sub("", text))]
     yield (
         "fenced",
         [block for fence in re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) for block in _LIST.findall(fence)],

@@ -8,7 +8,7 @@ from there on. Calls, reasoning and the agent's own words always stay, so every 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import orjson
@@ -26,6 +26,7 @@ _WORTH_CLEARING = 600  # bytes; smaller results are hardly larger than their pla
 class _Result:
     """A tool result in the conversation: where it stands and what its placeholder says."""
 
+    call_id: str
     index: int
     turn: int
     observation: Observation
@@ -54,7 +55,7 @@ class Conversation:
         self._window = policy.window or window
         self._entries: list[Entry] = []
         self._digests: list[bytes] = []
-        self._results: dict[str, _Result] = {}
+        self._results: list[_Result] = []
         self._bytes = overhead
         self._sent_bytes = 0  # size of the last request whose usage is known
         self._sent_tokens: int | None = None
@@ -71,7 +72,7 @@ class Conversation:
     def result(self, call_id: str, turn: int, observation: Observation) -> None:
         """Append a tool's result."""
         entry = Entry("tool", observation.text, call_id=call_id)
-        self._results[call_id] = _Result(len(self._entries), turn, observation, entry_bytes(entry))
+        self._results.append(_Result(call_id, len(self._entries), turn, observation, entry_bytes(entry)))
         self._append(entry)
 
     def view(self) -> tuple[Entry, ...]:
@@ -90,7 +91,7 @@ class Conversation:
     @property
     def cleared(self) -> list[str]:
         """Ids of the calls whose results the next request shows as placeholders, in order."""
-        return [call_id for call_id, result in self._results.items() if result.cleared]
+        return [result.call_id for result in self._results if result.cleared]
 
     def tokens(self) -> int:
         """Estimated tokens of the next request: the last reported figure and what was added since."""
@@ -119,31 +120,24 @@ class Conversation:
         goal = self._policy.low * self._window if self._window is not None else before * self._policy.low
         keep_from = turn - (1 if force else self._policy.keep_turns)
         done = []
-        for call_id in list(self._clearable(keep_from)):
+        for result in self._results:
             if self.tokens() <= goal:
                 break
-            self._replace(call_id, spill)
-            done.append(call_id)
+            if not result.cleared and result.turn < keep_from and result.size > _WORTH_CLEARING:
+                self._replace(result, spill)
+                done.append(result.call_id)
         return Clearing(tuple(done), before, self.tokens()) if done else None
 
-    def _clearable(self, keep_from: int) -> Iterable[str]:
-        return (
-            call_id
-            for call_id, result in self._results.items()
-            if not result.cleared and result.turn < keep_from and result.size > _WORTH_CLEARING
-        )
-
-    def _replace(self, call_id: str, spill: Callable[[bytes], str | None]) -> None:
-        result = self._results[call_id]
+    def _replace(self, result: _Result, spill: Callable[[bytes], str | None]) -> None:
         observation = result.observation
         path = observation.spill
         if path is None and observation.whole is not None:
             path = spill(observation.whole)
-        entry = Entry("tool", placeholder(observation, path), call_id=call_id)
+        entry = Entry("tool", placeholder(observation, path), call_id=result.call_id)
         self._entries[result.index] = entry
         self._digests[result.index] = _digest(entry)
         self._bytes += entry_bytes(entry) - result.size
-        self._results[call_id] = _Result(result.index, result.turn, Observation(entry.text), 0, cleared=True)
+        result.cleared, result.observation = True, Observation(entry.text)  # lets go of the whole output
 
     def _append(self, entry: Entry) -> None:
         self._entries.append(entry)
