@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from harness.errors import UserError
 from harness.settings import build, merge
+from harness.suggest import hint
 from sandbox import Limits as SandboxLimits
 
 
@@ -145,7 +146,7 @@ def _resolved_table(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
     if name in seen:
         raise UserError(f"mode '{name}' extends itself: {' -> '.join((*seen, name))}")
     if name not in mode_names():
-        raise UserError(f"unknown mode '{name}'", f"modes: {', '.join(mode_names())}")
+        raise UserError(f"unknown mode '{name}'", hint(name, mode_names(), "modes"))
     table = tomllib.loads((resources.files("prompts") / f"{name}.toml").read_text("utf-8"))
     parent = table.pop("extends", None)
     return merge(_resolved_table(parent, (*seen, name)), table) if parent else table

