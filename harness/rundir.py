@@ -67,7 +67,7 @@ def check_folder(path: Path, *, resume: bool) -> bool:
     exists = (path / MANIFEST).exists()
     if exists and not resume:
         raise UserError(f"run folder {path} exists", "add --resume to go on with it, or name another with --out")
-    if not exists and path.exists() and any(path.iterdir()):
+    if not exists and path.exists() and any(not child.name.startswith(".") for child in path.iterdir()):
         raise UserError(f"{path} is not empty and holds no run", "name another folder with --out")
     if resume and not exists:
         raise UserError(f"nothing to resume: {path} holds no {MANIFEST}", "leave --resume out to start a run there")

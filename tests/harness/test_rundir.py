@@ -1,0 +1,132 @@
+"""The run folder: made once, locked, compared on resume, mended after a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UserError
+from harness.ledger import read_ledger
+from harness.messages import Entry, Reply, Usage
+from harness.rundir import open_run, versions
+from harness.trajectory import TrajectoryWriter, trajectory_path
+
+
+def manifest(**changes: Any) -> dict[str, Any]:
+    table = {
+        "graph": "g",
+        "export": {"digest": "d1", "path": "/anywhere"},
+        "mode": {"name": "files", "limits": {"turns": 300}},
+        "model": {"name": "m"},
+        "questions": {"sha256": "q1", "ids": ["a"]},
+    }
+    return {**table, **changes}
+
+
+def test_a_run_folder_is_made_once(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with open_run(run, manifest(), resume=False) as folder:
+        assert folder.manifest["graph"] == "g"
+    with pytest.raises(UserError, match="exists") as caught, open_run(run, manifest(), resume=False):
+        pass
+    assert "--resume" in caught.value.hint
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UserError, match="not empty"), open_run(tmp_path, manifest(), resume=False):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_start_that_died_before_its_manifest_can_be_started_again(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch()
+    with open_run(tmp_path, manifest(), resume=False) as folder:
+        assert folder.manifest["schema_version"] == 1
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing to resume"), open_run(tmp_path / "run", manifest(), resume=True):
+        pass
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"mode": {"name": "tools", "limits": {"turns": 300}}}, 'mode.name was "files", now "tools"'),
+        ({"mode": {"name": "files", "limits": {"turns": 20}}}, "mode.limits.turns was 300, now 20"),
+        ({"model": {"name": "other"}}, 'model.name was "m", now "other"'),
+        ({"graph": "h"}, 'graph was "g", now "h"'),
+        ({"export": {"digest": "d2", "path": "/anywhere"}}, 'export.digest was "d1", now "d2"'),
+        ({"questions": {"sha256": "q2", "ids": ["a"]}}, 'questions.sha256 was "q1", now "q2"'),
+    ],
+)
+def test_a_resume_with_other_settings_says_which(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
+    run = tmp_path / "run"
+    with open_run(run, manifest(), resume=False):
+        pass
+    before = (run / "manifest.json").read_bytes()
+    with pytest.raises(UserError) as caught, open_run(run, manifest(**changes), resume=True):
+        pass
+    assert named in str(caught.value)
+    assert (run / "manifest.json").read_bytes() == before
+
+
+def test_moved_exports_and_other_worker_counts_may_resume(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with open_run(run, manifest(workers=1), resume=False):
+        pass
+    changed = manifest(workers=8, export={"digest": "d1", "path": "/elsewhere"})
+    with open_run(run, changed, resume=True) as folder:
+        assert folder.path == run
+
+
+def test_two_processes_do_not_write_one_run(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with (
+        open_run(run, manifest(), resume=False),
+        pytest.raises(UserError, match="in use"),
+        open_run(run, manifest(), resume=True),
+    ):
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UserError, match="can't write the run folder"),
+        open_run(tmp_path / "file" / "run", manifest(), resume=False),
+    ):
+        pass
+
+
+def test_an_attempt_in_flight_at_a_crash_is_ledgered_with_its_usage(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with open_run(run, manifest(), resume=False) as folder:
+        path = run / trajectory_path("a/b", 1, 2)
+        log = TrajectoryWriter(path, folder.blobs)
+        log.write("start", query_id="a/b", agent=1, attempt=2, query="?", mode="files", prompt="p", tools=[])
+        for turn in (1, 2):
+            log.reply(turn, Reply(Entry("assistant", "hm"), "stop", Usage(input=100 * turn, output=7)))
+        log.close()
+        path.write_bytes(path.read_bytes() + b'{"torn')
+        empty = run / trajectory_path("c", 0, 0)
+        empty.parent.mkdir()
+        empty.touch()
+        (sentence,) = folder.recover()
+        assert "in flight" in sentence
+        (record,) = read_ledger(run)
+        assert (record.query_id, record.agent, record.attempt) == ("a/b", 1, 2)
+        assert (record.stop_reason, record.turns) == ("interrupted", 2)
+        assert record.usage == {"input": 300, "cached": None, "output": 14, "reasoning": None}
+        assert not empty.exists(), "nothing had happened: the attempt's name is free again"
+        assert folder.recover() == [], "recovering twice finds nothing new"
+
+
+def test_versions_name_what_took_part() -> None:
+    found = versions()
+    assert found["python"]
+    assert found["orjson"]
