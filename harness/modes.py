@@ -109,11 +109,16 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class Mode:
-    """A resolved mode. `prompt` is the user message with $query, $graph and $scratch to fill in."""
+    """A resolved mode.
+
+    `prompt` is the user message, with $query, $max_ids, $graph, $scratch and $access to fill in; `access` is the part of it
+    that says what this mode's agent has.
+    """
 
     name: str
     summary: str
     prompt: str
+    access: str
     tools: tuple[str, ...]
     graph_access: str = ""  # the paper's Table 3 column, for reports
     python: str = ""

@@ -16,6 +16,7 @@ NEAR_LIMIT = "Note: {turns} turns and {seconds} seconds are left. Leave enough o
 
 
 def prompt_for(mode: Mode, query: str) -> str:
-    """The one user message that states the task. Raises KeyError for an unknown $variable in the mode's prompt."""
-    values = {"query": query, "graph": GRAPH, "scratch": SCRATCH, "max_ids": str(mode.answer.max_ids)}
-    return string.Template(mode.prompt).substitute(values).strip()
+    """The one user message that states the task. Raises KeyError for an unknown $variable in the mode's texts."""
+    places = {"graph": GRAPH, "scratch": SCRATCH, "max_ids": str(mode.answer.max_ids)}
+    access = string.Template(mode.access).substitute(places).strip()
+    return string.Template(mode.prompt).substitute(places, query=query, access=access).strip()
