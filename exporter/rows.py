@@ -1,0 +1,261 @@
+"""Rows of CSV, TSV and JSON Lines files in batches, each with its line number, bad ones reported.
+
+TSV cells are literal: no quoting, a tab or line feed can't occur in them. CSV is RFC 4180. Lines end with LF or CRLF;
+empty lines are passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import orjson
+
+from exporter import tsv
+from exporter.errors import ExportError
+from exporter.inputs import InputFile
+
+OnBadRow = Literal["stop", "skip"]
+MAX_DEPTH = 200  # of nested JSON; orjson writes 254 levels at most
+_BATCH_BYTES = 8 * 1024 * 1024
+_KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_DIGITS_ONLY = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
+_LONG_INTEGER = b"0" * 19  # orjson reads integers beyond 64 bits as floats
+
+
+def kind_of(path: Path, allowed: Sequence[str]) -> str:
+    """`csv`, `tsv` or `jsonl` by the file's name, without .gz. Raises ExportError where it is none of `allowed`."""
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    kind = _KINDS.get(suffix)
+    if kind is None or kind not in allowed:
+        known = ", ".join(known for known, kind in _KINDS.items() if kind in allowed)
+        raise ExportError(
+            f"{path}: cannot tell the format from the name", f"use one of {known}, each also with .gz behind it"
+        )
+    return kind
+
+
+class BadRows:
+    """What to do with a bad row: stop with an error, or skip it and count."""
+
+    def __init__(self, policy: OnBadRow) -> None:
+        self.policy = policy
+        self.skipped: Counter[str] = Counter()
+
+    def report(self, path: Path, line: int, what: str) -> None:
+        """Raise ExportError that names file and line, or count the row as skipped."""
+        if self.policy == "stop":
+            raise ExportError(f"{path}: line {line}: {what}", "correct the row, or let bad rows be skipped and counted")
+        self.skipped[path.name] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows as columns: `columns[i][row]` is a cell, `lines[row]` the line where the row begins (from 1)."""
+
+    lines: Sequence[int]
+    columns: list[list[str]]
+
+
+class Table(Protocol):
+    """A file with a header line."""
+
+    names: list[str]
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows below the header that have as many cells as it has."""
+
+
+def open_table(file: InputFile, kind: str, bad: BadRows) -> Table:
+    """Read the header of a CSV or TSV file. Raises ExportError where there is none or a name occurs twice."""
+    table = TsvTable(file, bad) if kind == "tsv" else CsvTable(file, bad)
+    for name, count in Counter(table.names).items():
+        if count > 1:
+            raise ExportError(f"{file.path}: line 1: column '{name}' occurs {count} times", "give each its own name")
+    return table
+
+
+def decode(raw: bytes, path: Path, line: int) -> str:
+    """`raw` as UTF-8. Raises ExportError that names the line; `line` is that of the first byte."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line += raw.count(b"\n", 0, error.start)
+        raise ExportError(
+            f"{path}: line {line}: not UTF-8 (byte 0x{raw[error.start]:02x})", "save the file as UTF-8"
+        ) from error
+
+
+def _empty(path: Path) -> ExportError:
+    return ExportError(f"{path}: the file is empty", "it needs a header line and rows")
+
+
+class TsvTable:
+    """Tab-separated rows. A block that is rectangular is split at once; any other line by line."""
+
+    def __init__(self, file: InputFile, bad: BadRows) -> None:
+        self._file = file
+        self._bad = bad
+        header = file.header()
+        if not header.strip():
+            raise _empty(file.path)
+        self.names = decode(header, file.path, 1).rstrip("\r\n").split("\t")
+
+    def batches(self) -> Iterator[Batch]:
+        line = 2
+        for block in self._file.blocks():
+            count = block.count(b"\n")
+            text = decode(block, self._file.path, line).replace("\r\n", "\n")
+            if tsv.is_rectangular(block, len(self.names)):
+                yield Batch(range(line, line + count), tsv.columns(text, len(self.names)))
+            else:
+                yield self._by_line(text, line)
+            line += count
+
+    def _by_line(self, text: str, first: int) -> Batch:
+        lines: list[int] = []
+        rows: list[list[str]] = []
+        for number, row in enumerate(text.removesuffix("\n").split("\n"), first):
+            cells = row.split("\t")
+            if len(cells) == len(self.names):
+                lines.append(number)
+                rows.append(cells)
+            elif row:
+                self._bad.report(self._file.path, number, _ragged(len(cells), len(self.names)))
+        return _transposed(lines, rows, len(self.names))
+
+
+class CsvTable:
+    """Comma-separated rows with quoting; a cell may hold line feeds."""
+
+    def __init__(self, file: InputFile, bad: BadRows) -> None:
+        self._file = file
+        self._bad = bad
+        self._line = 0  # lines handed to the csv module so far
+        self._bytes = 0  # in these, since the last batch
+        csv.field_size_limit(2**31 - 1)  # its default refuses cells beyond 128 kB
+        self._rows = csv.reader(self._lines(), strict=True)
+        self.names = self._next() or []
+        if not self.names:
+            raise _empty(file.path)
+
+    def _lines(self) -> Iterator[str]:
+        for raw in self._file.lines():
+            self._line += 1
+            self._bytes += len(raw)
+            yield decode(raw, self._file.path, self._line)
+
+    def _next(self) -> list[str] | None:
+        """The next row; None at the end. A row that the csv module refuses is reported and read as an empty one."""
+        start = self._line + 1
+        try:
+            return next(self._rows, None)
+        except csv.Error as error:
+            self._bad.report(self._file.path, start, f"not valid CSV ({error})")
+            return []
+
+    def batches(self) -> Iterator[Batch]:
+        lines: list[int] = []
+        rows: list[list[str]] = []
+        start = self._line + 1
+        while (row := self._next()) is not None:
+            if len(row) == len(self.names):
+                lines.append(start)
+                rows.append(row)
+            elif row:
+                self._bad.report(self._file.path, start, _ragged(len(row), len(self.names)))
+            start = self._line + 1
+            if self._bytes > _BATCH_BYTES:
+                yield _transposed(lines, rows, len(self.names))
+                lines, rows, self._bytes = [], [], 0
+        yield _transposed(lines, rows, len(self.names))
+
+
+def _ragged(found: int, expected: int) -> str:
+    return f"{found} cell{'s' if found != 1 else ''}, but the header has {expected}"
+
+
+def _transposed(lines: list[int], rows: list[list[str]], width: int) -> Batch:
+    return Batch(lines, [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)])
+
+
+def json_rows(file: InputFile, bad: BadRows) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Objects of a JSON Lines file with their line numbers.
+
+    NaN and infinities, which are not JSON but which Python writes, are read as null. Integers keep all their digits.
+    """
+    line = 0
+    for line, raw in enumerate(file.lines(), 1):
+        if not raw.strip():
+            continue
+        try:
+            value = parse_json(raw)
+            _limit_depth(raw, value)
+        except ValueError as error:
+            decode(raw, file.path, line)  # says so where the encoding is at fault
+            bad.report(file.path, line, str(error))
+            continue
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            bad.report(file.path, line, "not a JSON object; there must be one object a line")
+    if not line:
+        raise ExportError(f"{file.path}: the file is empty", "it needs one JSON object a line")
+
+
+def parse_json(raw: bytes) -> Any:
+    """One JSON text, NaN and infinities as null. Raises ValueError that says what is wrong with it."""
+    try:
+        exact = _LONG_INTEGER not in raw.translate(_DIGITS_ONLY)
+        value = orjson.loads(raw) if exact else _parse_slowly(raw)
+    except orjson.JSONDecodeError:
+        value = _parse_slowly(raw)
+    return value
+
+
+def _parse_slowly(raw: bytes) -> Any:
+    """What orjson refuses or reads inexactly: NaN, integers beyond 64 bits, numbers beyond a float's range."""
+    try:
+        value = _cleaned(json.loads(raw.decode("utf-8")))
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not valid JSON ({error.msg}, column {error.colno})") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("a text holds half of a surrogate pair, which UTF-8 cannot hold") from error
+    except UnicodeDecodeError as error:
+        raise ValueError("not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep") from error
+    return value
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    return value
+
+
+def _limit_depth(raw: bytes, value: Any) -> None:
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [item for container in level for item in _items(container)]
+    if any(isinstance(item, list | dict) for item in level):
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,56 @@
+"""The seam of this package: a source yields nodes and blocks of edges, one writer makes files of them.
+
+A source numbers its nodes itself: the n-th node it yields is node n. It yields all nodes before any edge, and edges
+in blocks of one relation each, so that nothing grows with the number of edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Progress = Callable[[str, int, int], None]
+"""Called as `progress(stage, done, total)`, both in bytes; total is 0 where it isn't known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node. `source_id` is the source's own id, kept as an attribute; attribute values are JSON values."""
+
+    type: str
+    name: str
+    attributes: Mapping[str, Any]
+    source_id: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeBlock:
+    """Edges of one relation: node ids of equal length, and a column for each attribute (None where it has none).
+
+    Every block of a relation has the same attributes in the same order.
+    """
+
+    relation: str
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    attributes: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Where a graph comes from. `nodes` is exhausted before `edges` is asked for; both are read once."""
+
+    def nodes(self) -> Iterator[Node]:
+        """Every node, in the order of their ids."""
+
+    def edges(self) -> Iterator[EdgeBlock]:
+        """Every edge, in the source's order within each relation."""
+
+    def node_id(self, source_id: str) -> int | None:
+        """The node id of a source's own id, for questions; None if there is no such node."""
+
+    def describe(self) -> dict[str, Any]:
+        """What the manifest says of the source once all is read: kind, input files with their hashes, rows skipped."""

@@ -1,0 +1,109 @@
+"""The one writer: from a source to a complete export."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Collection
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from exporter.describe import data_format
+from exporter.edge_files import EdgeFiles
+from exporter.errors import ExportError
+from exporter.folder import HashedFile, make_readable, new_folder
+from exporter.layout import DATA_FORMAT, FILES, FORMAT, MANIFEST, QUERIES, SCHEMA, pretty
+from exporter.node_files import NodeFiles, encode
+from exporter.questions import counts, mapped_questions
+from exporter.read import Export
+from exporter.source import Progress, Source
+
+
+def write_export(
+    source: Source,
+    out: Path,
+    *,
+    queries: Path | None = None,
+    candidates: Collection[str] | None = None,
+    name: str | None = None,
+    reuse: bool = False,
+    progress: Progress | None = None,
+) -> Export:
+    """Write `source` into the new folder `out`; see `export_tables` for the arguments.
+
+    Raises ExportError, and leaves nothing behind, where the source is bad or the folder can't be written or exists.
+    """
+    out = out.absolute()
+    if out.exists() and reuse:
+        return Export.open(out)
+
+    def waiting() -> None:
+        if progress is not None:
+            progress(f"waiting for another process that makes {out}", 0, 0)
+
+    with new_folder(out, waiting) as folder:
+        if folder is not None:
+            _fill(folder, source, queries, candidates, name or out.name)
+    if folder is None and not reuse:
+        raise ExportError(f"{out} exists already", "choose another folder, or remove it first")
+    return Export.open(out)
+
+
+def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collection[str] | None, name: str) -> None:
+    files = folder / FILES
+    files.mkdir()
+    nodes = NodeFiles(files, candidates)
+    for node in source.nodes():
+        nodes.add(node)
+    nodes.finish(folder / "index")
+    edges = EdgeFiles(files, nodes.type_ids)
+    for block in source.edges():
+        edges.add(block)
+    edges.finish()
+    schema: dict[str, Any] = {
+        "format": FORMAT,
+        "nodes": nodes.count,
+        "edges": edges.count,
+        "node_types": nodes.node_types(),
+        "relations": edges.relations(nodes.type_names),
+    }
+    written = {f"{FILES}/{path}": entry for path, entry in sorted({**nodes.written, **edges.written}.items())}
+    written[SCHEMA] = _written(folder / SCHEMA, pretty(schema))
+    written[DATA_FORMAT] = _written(folder / DATA_FORMAT, data_format(files, schema).encode())
+
+    canary = f"canary-{secrets.token_hex(16)}"
+    (folder / QUERIES).parent.mkdir()
+    questions = [] if queries is None else list(mapped_questions(queries, source.node_id, canary))
+    if questions:
+        lines = b"".join(map(encode, questions))
+        written[QUERIES] = _written(folder / QUERIES, lines)
+    make_readable(files)
+    manifest = {
+        "format": FORMAT,
+        "name": name,
+        "source": source.describe(),
+        "nodes": nodes.count,
+        "edges": edges.count,
+        "relations": edges.source_rows(),
+        "queries": counts(questions),
+        "files": written,
+        "canary": canary,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "made_by": {"kgshell": _version(), "python": platform.python_version()},
+    }
+    _written(folder / MANIFEST, pretty(manifest))
+
+
+def _written(path: Path, data: bytes) -> dict[str, int | str]:
+    file = HashedFile(path)
+    file.write(data)
+    return file.finish()
+
+
+def _version() -> str:
+    try:
+        return metadata.version("kgshell")
+    except metadata.PackageNotFoundError:
+        return "not installed"
