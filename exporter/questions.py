@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import difflib
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
-from exporter.rows import BadRows, json_rows, kind_of, open_table, parse_json
+from exporter.rows import BadRows, json_rows, kind_of, open_table
 
-NO_SPLIT = "all"  # of a question that names none
-_KEYS = ("id", "query")
+SPLITS = ("train", "val", "test", "test-0.1", "human")
+_NEEDED = ("id", "query")
+_KNOWN = (*_NEEDED, "answer_ids", "split")
 
 
 def read_questions(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line, question): `id` and `query` (texts), `answer_ids` (texts), `split`, and what else the file has.
+    """Yield (line, question): `id` and `query` (texts), `answer_ids` (texts), `split` ("" where it has none), and what
+    else the file has.
 
-    In CSV and TSV `answer_ids` is a JSON list, or ids separated by `|`. Raises ExportError that names the line: a
-    missing field, a text that is empty, an id that occurs twice, an empty file.
+    In CSV and TSV `answer_ids` is a JSON or Python list, or a single id. Raises ExportError that names the line: a
+    field that is missing or misspelt, a text that is empty, an id that occurs twice, an empty file.
     """
     kind = kind_of(path, ("jsonl", "csv", "tsv"))
     bad = BadRows("stop")
@@ -39,12 +44,9 @@ def read_questions(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _table_rows(file: InputFile, kind: str, bad: BadRows) -> Iterator[tuple[int, dict[str, Any]]]:
     table = open_table(file, kind, bad)
-    for key in _KEYS:
-        if key not in table.names:
-            raise ExportError(
-                f"{file.path}: line 1: no column '{key}'",
-                f"columns needed: {', '.join(_KEYS)}; found: {', '.join(table.names)}",
-            )
+    problem = _name_problem(table.names)
+    if problem:
+        raise ExportError(f"{file.path}: line 1: {problem}", f"columns: {', '.join(_KNOWN)}")
     for batch in table.batches():
         for row, line in enumerate(batch.lines):
             yield line, {name: column[row] for name, column in zip(table.names, batch.columns, strict=True)}
@@ -52,18 +54,20 @@ def _table_rows(file: InputFile, kind: str, bad: BadRows) -> Iterator[tuple[int,
 
 def _checked(row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
     """The question in its regular form, and what is wrong with it."""
+    problem = _name_problem(row)
+    if problem:
+        return row, problem
     question = dict(row)
-    for key in _KEYS:
-        value = row.get(key)
+    for key in _NEEDED:
+        value = row[key]
         if key == "id" and isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str) or not value.strip():
-            return row, f"'{key}' is missing, empty or not a text"
+            return row, f"'{key}' is empty or not a text"
         question[key] = value
-    split = row.get("split") or NO_SPLIT
-    if not isinstance(split, str):
-        return row, "'split' must be a text"
-    question["split"] = split
+    question["split"] = row.get("split") or ""
+    if question["split"] not in ("", *SPLITS):
+        return row, f"unknown split {question['split']!r}; splits: {', '.join(SPLITS)}"
     try:
         question["answer_ids"] = _ids(row.get("answer_ids"))
     except ValueError as error:
@@ -71,15 +75,41 @@ def _checked(row: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
     return question, None
 
 
+def _name_problem(names: Collection[str]) -> str | None:
+    """A field that is needed and not there, or an optional one that is misspelt."""
+    others = [name for name in names if name not in _KNOWN]
+    for key in _KNOWN:
+        near = difflib.get_close_matches(key, others, 1, 0.8)
+        if key not in names and near:
+            return f"unknown field '{near[0]}'; is '{key}' meant?"
+        if key not in names and key in _NEEDED:
+            return f"no '{key}' among {', '.join(names) or 'the fields'}"
+    return None
+
+
 def _ids(value: Any) -> list[str]:
     """Distinct ids as texts, in their order."""
-    if value is None or value == "":
-        return []
     if isinstance(value, str):
-        value = parse_json(value.encode()) if value.lstrip().startswith("[") else value.split("|")
+        value = _listed(value.strip())
+    if value is None:
+        return []
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value]
     if not isinstance(value, list) or any(isinstance(item, bool) or not isinstance(item, str | int) for item in value):
-        raise ValueError("'answer_ids' must be a list of ids")
-    return list(dict.fromkeys(str(item).strip() for item in value))
+        raise ValueError("'answer_ids' is not a list of ids")
+    return list(dict.fromkeys(map(str, value)))
+
+
+def _listed(text: str) -> Any:
+    """What a cell holds: a list as JSON or as Python writes it, one id, or nothing."""
+    if not text.startswith("["):
+        return [text] if text else None
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return text
 
 
 def mapped_questions(path: Path, node_id: Callable[[str], int | None], canary: str) -> Iterator[dict[str, Any]]:

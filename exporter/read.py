@@ -18,6 +18,7 @@ from exporter.errors import ExportError
 from exporter.layout import CANDIDATES, FILES, FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA, SHARD_NODES, shard_file
 from exporter.rows import parse_json
 
+_MANIFEST_KEYS = {"name", "source", "nodes", "edges", "relations", "queries", "files", "canary"}
 _DAMAGED = "see what is wrong with `harness check`, or make the export again"
 
 
@@ -48,18 +49,22 @@ class Export:
                 f"{path / MANIFEST}: format {manifest.get('format')!r}, but this version reads format {FORMAT}",
                 "make the export again with this version",
             )
+        missing = _MANIFEST_KEYS - manifest.keys()
+        if missing:
+            raise ExportError(f"damaged export: {path / MANIFEST} has no {', '.join(sorted(missing))}", _DAMAGED)
         export = cls(path, manifest, _json_object(path / SCHEMA))
         export._compare_sizes()
         return export
 
+    @property
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        entries: dict[str, dict[str, Any]] = self.manifest["files"]
+        return entries
+
     def _compare_sizes(self) -> None:
-        try:
-            expected = {file: entry["bytes"] for file, entry in self.manifest["files"].items()}
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ExportError(f"{self.path / MANIFEST}: the list of files is damaged", _DAMAGED) from error
-        for file, size in expected.items():
+        for file, entry in self._entries.items():
             try:
-                found = (self.path / file).stat().st_size
+                size, found = entry["bytes"], (self.path / file).stat().st_size
             except OSError as error:
                 raise ExportError(f"damaged export: {self.path / file}: {error.strerror}", _DAMAGED) from error
             if found != size:
@@ -78,8 +83,8 @@ class Export:
     @cached_property
     def digest(self) -> str:
         """sha256 over the paths and hashes of all that lies in files/: what an agent can see."""
-        entries = self.manifest["files"]
-        seen = "".join(f"{path} {entries[path]['sha256']}\n" for path in sorted(entries) if path.startswith(FILES))
+        entries = sorted(self._entries.items())
+        seen = "".join(f"{path} {entry['sha256']}\n" for path, entry in entries if path.startswith(f"{FILES}/"))
         return hashlib.sha256(seen.encode()).hexdigest()
 
     @cached_property
@@ -146,7 +151,7 @@ class Export:
 
     def queries(self) -> Iterator[dict[str, Any]]:
         """The graph's own questions: `id`, `query`, `answer_ids` (node ids), `split`, and what else its file had."""
-        if QUERIES not in self.manifest["files"]:
+        if QUERIES not in self._entries:
             return
         with (self.path / QUERIES).open("rb") as file:
             for line in file:

@@ -148,7 +148,8 @@ def _data_format_faults(path: Path) -> Iterator[Fault]:
 def _query_faults(path: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
     splits: Counter[str] = Counter()
     seen: set[str] = set()
-    if QUERIES in manifest["files"] and (path / QUERIES).is_file():
+    entries = manifest["files"]
+    if QUERIES in entries and (path / QUERIES).is_file():
         with (path / QUERIES).open("rb") as file:
             for line, raw in enumerate(file, 1):
                 try:
