@@ -18,6 +18,8 @@ from __future__ import annotations
 class HarnessError(Exception):
     """Base class. `hint` tells a person what to do next."""
 
+    waited: float = 0.0  # seconds a backbone spent waiting before it raised this: not working time
+
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
