@@ -111,7 +111,7 @@ class Sandbox:
 class Mode:
     """A resolved mode.
 
-    `prompt` is the user message, with $query, $max_ids, $graph, $scratch and $access to fill in; `access` is the part of it
+    `prompt` is the user message, with $query, $max_ids, $graph, $scratch, $access to fill in; `access` is the part
     that says what this mode's agent has.
     """
 
