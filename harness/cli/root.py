@@ -53,6 +53,7 @@ class Root(click.Group):
         if name in COMMANDS and not ctx.resilient_parsing:
             command = self.get_command(ctx, name)
             assert command is not None
+            ctx.meta["harness.command"] = ["harness", *args]
             ctx.default_map = {name: table_for(command, name, load_config(), list(COMMANDS))}
         return super().resolve_command(ctx, args)
 
