@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold
@@ -65,7 +74,7 @@ class RunListener:
         self._count_earlier(list(earlier), {question.id: question for question in questions})
         self._console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
         self._progress: Progress | None = None
-        self._task = None
+        self._task: TaskID | None = None
 
     def started(self, total: int, done: int) -> None:
         """Show the bar, where there is a terminal."""

@@ -66,7 +66,7 @@ DEFAULT_WORKERS = 4
 @set_option
 @click.option("--dry-run", is_flag=True, help="Say what would run, what it may cost and what is missing.")
 @click.pass_context
-def command(ctx: click.Context, **options: Any) -> int:
+def command(ctx: click.Context, /, **options: Any) -> int:
     """Ask an agent the questions of a graph and score its answers.
 
     The run folder holds the manifest, the ledger of attempts, every trajectory and the scores. Ctrl-C stops cleanly;

@@ -92,7 +92,9 @@ def test_gold_that_the_graph_does_not_have_is_counted(tmp_path: Path, export: Ex
     ]
     with pytest.raises(UserError) as caught:
         load_questions(export, file=jsonl(tmp_path / "q.jsonl", rows))
-    assert "4 of 5 answer ids are not in the graph: 'Y:1' (line 1), '7' (line 1), 'Y:2' (line 2), …" in str(caught.value)
+    assert "4 of 5 answer ids are not in the graph: 'Y:1' (line 1), '7' (line 1), 'Y:2' (line 2), …" in str(
+        caught.value
+    )
     assert "like 'X:0'" in caught.value.hint
 
 
