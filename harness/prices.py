@@ -1,8 +1,8 @@
-"""A price list of the user's own, to cost saved runs anew.
+"""What tokens cost, and price lists of the user's own, to cost saved runs anew.
 
 ["gpt-6-luna"]        # the model's name in the run's manifest
 input = 1.25          # US dollars per million tokens
-cached = 0.125        # input tokens read from the provider's cache; input's price where it is not given
+cached = 0.125        # input tokens read from the provider's cache
 output = 10.0
 """
 
@@ -14,55 +14,65 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.messages import Usage
 from harness.settings import build
 from harness.suggest import hint
 
 
 @dataclass(frozen=True)
-class Price:
-    """US dollars per million tokens."""
+class Prices:
+    """US dollars per million tokens; None where unknown. `cached` and `reasoning` None: no price of their own."""
 
-    input: float
-    output: float
+    input: float | None = None
     cached: float | None = None
+    output: float | None = None
+    reasoning: float | None = None
 
-    def cost(self, usage: Mapping[str, int | None]) -> float | None:
-        """Dollars for `usage` (its `input` includes `cached`); None where input or output tokens are unknown."""
-        tokens_in, tokens_out, cached = usage.get("input"), usage.get("output"), usage.get("cached") or 0
-        if tokens_in is None or tokens_out is None:
-            return None
-        cached_price = self.input if self.cached is None else self.cached
-        return ((tokens_in - cached) * self.input + cached * cached_price + tokens_out * self.output) / 1e6
+    def __post_init__(self) -> None:
+        if any(value is not None and value < 0 for value in vars(self).values()):
+            raise ValueError("a price is negative")
+
+
+def cost(usage: Usage, prices: Prices) -> float | None:
+    """US dollars for `usage`; None where a count or a price that it needs is unknown, never 0 for lack of one."""
+    if usage.input is None or usage.output is None or prices.input is None or prices.output is None:
+        return None
+    cached = min(usage.cached or 0, usage.input)
+    reasoning = min(usage.reasoning or 0, usage.output)
+    cached_price = prices.input if prices.cached is None else prices.cached
+    reasoning_price = prices.output if prices.reasoning is None else prices.reasoning
+    spent = (usage.input - cached) * prices.input + cached * cached_price
+    spent += (usage.output - reasoning) * prices.output + reasoning * reasoning_price
+    return spent / 1_000_000
 
 
 @dataclass(frozen=True)
-class Prices:
-    """Prices by model name."""
+class PriceList:
+    """Prices by model name. `source` names the list in errors."""
 
-    by_model: Mapping[str, Price]
+    by_model: Mapping[str, Prices]
     source: str
 
-    def cost(self, model: str, usage: Mapping[str, int | None]) -> float | None:
-        """Dollars for `usage` of `model`. Raises UserError for a model that the list doesn't have."""
+    def of(self, model: str) -> Prices:
+        """The prices of `model`. Raises UserError where the list doesn't have it."""
         if model not in self.by_model:
             raise UserError(f"{self.source} has no prices for '{model}'", hint(model, self.by_model, "it has"))
-        return self.by_model[model].cost(usage)
+        return self.by_model[model]
 
 
-def read_prices(path: Path) -> Prices:
+def read_prices(path: Path) -> PriceList:
     """Read a price list. Raises UserError."""
+    source = f"price file {path}"
     try:
         tables = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"price file {path}: {getattr(error, 'strerror', None) or error}") from None
-    prices = {}
+    except OSError as error:
+        raise UserError(f"{source}: {(error.strerror or 'unreadable').lower()}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{source}: {error}") from None
+    form = 'one table for each model, ["NAME"] with input, cached and output in dollars per million tokens'
+    if not tables:
+        raise UserError(f"{source} is empty", form)
     for model, table in tables.items():
         if not isinstance(table, Mapping):
-            raise UserError(
-                f"price file {path}: '{model}' is not a table",
-                f'one table for each model: ["{model}"] with input, cached and output in dollars per million tokens',
-            )
-        prices[model] = build(Price, table, f"price file {path}: {model}")
-        if min(prices[model].input, prices[model].output, prices[model].cached or 0) < 0:
-            raise UserError(f"price file {path}: {model} has a negative price")
-    return Prices(prices, f"price file {path}")
+            raise UserError(f"{source}: '{model}' is not a table", form)
+    return PriceList({model: build(Prices, table, f"{source}: {model}") for model, table in tables.items()}, source)

@@ -11,11 +11,10 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from exporter import Export
+from exporter import Export, read_questions
 from harness.errors import UserError
-from harness.question_file import Row, read_rows
 from harness.suggest import hint
 
 ALL = ("train", "val", "test")  # what the split `all` stands for, besides questions without a split
@@ -25,7 +24,7 @@ SPLITS = (*ALL, "test-0.1", "human", "all")
 
 @dataclass(frozen=True)
 class Question:
-    """One question. `gold` holds node ids, empty where the answer is unknown; `split` is empty where it has none."""
+    """One question. `gold` holds node ids, empty where the answer is unknown; `split` is empty where it names none."""
 
     id: str
     text: str
@@ -35,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """The questions of one run, in the order they are asked. `sha256` is over their ids, texts, gold and splits."""
+    """The questions of one run, in the order they are asked. `sha256` is over their ids, texts and gold."""
 
     questions: tuple[Question, ...]
     source: str
@@ -76,7 +75,7 @@ def load_questions(
 
 def digest(questions: Iterable[Question]) -> str:
     """sha256 of the questions, whatever file they came from."""
-    lines = (json.dumps([q.id, q.text, q.gold, q.split], ensure_ascii=False) for q in questions)
+    lines = (json.dumps([q.id, q.text, q.gold], ensure_ascii=False) for q in questions)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -92,38 +91,25 @@ def recorded(export: Export, source: str, ids: Sequence[str], sha256: str, run: 
 
 
 def _own(row: Mapping[str, Any]) -> Question:
-    gold = tuple(dict.fromkeys(row.get("answer_ids") or ()))
-    return Question(str(row["id"]), row["query"], gold, row.get("split") or "")
+    return Question(row["id"], row["query"], tuple(row["answer_ids"]), row["split"])
 
 
 def _from_file(file: Path, export: Export) -> list[Question]:
-    rows = read_rows(file, SPLITS[:-1])
-    ids = export.source_ids() if any(row.gold for row in rows) else {}
-    resolve = ids.get if ids else _node_id(export.node_count)
-    unknown = [(row, text) for row in rows for text in row.gold if resolve(text) is None]
+    """The questions of a file, gold as node ids. Raises UserError, and ExportError from reading it."""
+    rows = list(read_questions(file))
+    given = [(number, text) for number, row in rows for text in row["answer_ids"]]
+    known = export.source_ids() if given else {}
+    unknown = [(number, text) for number, text in given if text not in known]
     if unknown:
-        _refuse(file, unknown, sum(len(row.gold) for row in rows), ids, export.node_count)
+        first = ", ".join(f"'{text}' (line {number})" for number, text in unknown[:3])
+        raise UserError(
+            f"question file {file}: {len(unknown)} of {len(given)} answer ids are not in the graph: {first}"
+            + (", …" if len(unknown) > 3 else ""),
+            f"answer_ids are the graph's own ids, like '{next(iter(known))}'",
+        )
     return [
-        Question(row.id, row.query, tuple(i for text in row.gold if (i := resolve(text)) is not None), row.split)
-        for row in rows
+        Question(row["id"], row["query"], tuple(known[i] for i in row["answer_ids"]), row["split"]) for _, row in rows
     ]
-
-
-def _node_id(count: int) -> Callable[[str], int | None]:
-    def resolve(text: str) -> int | None:
-        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else count
-        return number if number < count else None
-
-    return resolve
-
-
-def _refuse(file: Path, unknown: Sequence[tuple[Row, str]], total: int, ids: Mapping[str, int], count: int) -> NoReturn:
-    first = ", ".join(f"'{text}' (line {row.line})" for row, text in unknown[:3])
-    more = ", …" if len(unknown) > 3 else ""
-    like = f"its ids are the source's own, like '{next(iter(ids))}'" if ids else f"its ids run from 0 to {count - 1}"
-    raise UserError(
-        f"question file {file}: {len(unknown)} of {total} answer ids are not in the graph: {first}{more}", like
-    )
 
 
 def _in_splits(questions: Sequence[Question], splits: Sequence[str]) -> list[Question]:
@@ -135,7 +121,7 @@ def _in_splits(questions: Sequence[Question], splits: Sequence[str]) -> list[Que
     for split in splits or ("test" if has_test else "all",):
         names = {*ALL, ""} if split == "all" else {split}
         if not any(question.split in names for question in questions):
-            there = sorted({question.split for question in questions if question.split}) or ["none but all"]
+            there = sorted({question.split or "all" for question in questions})
             raise UserError(f"there are no questions in split '{split}'", f"splits there are: {', '.join(there)}")
         wanted |= names
     unique: dict[str, Question] = {}  # a question may stand in test and in test-0.1

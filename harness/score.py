@@ -18,8 +18,9 @@ from harness.errors import UserError
 from harness.files import write_json
 from harness.intervals import interval
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger, total_usage
+from harness.messages import Usage
 from harness.metrics import METRICS, ZERO, Scores, score_answer
-from harness.prices import Prices
+from harness.prices import PriceList, cost
 from harness.questions import Question
 from harness.runfiles import read_manifest, recorded_export, recorded_questions
 
@@ -99,7 +100,7 @@ class RunScore:
         }
 
 
-def score_run(run: Path, prices: Prices | None = None) -> RunScore:
+def score_run(run: Path, prices: PriceList | None = None) -> RunScore:
     """Score the run folder `run`; `prices` replaces the recorded costs. Raises UserError."""
     manifest = read_manifest(run)
     export = recorded_export(manifest, run)
@@ -162,9 +163,12 @@ def _score_record(question: Question, record: AttemptRecord | None, export: Expo
     return score_answer(record.ids, question.gold, export.is_candidate)
 
 
-def _cost(records: Sequence[AttemptRecord], prices: Prices | None, model: str) -> float | None:
-    costs = [prices.cost(model, record.usage) if prices else record.cost for record in records]
-    return math.fsum(cost for cost in costs if cost is not None) if None not in costs else None
+def _cost(records: Sequence[AttemptRecord], prices: PriceList | None, model: str) -> float | None:
+    if prices is None:
+        costs = [record.cost for record in records]
+    else:
+        costs = [cost(Usage(**record.usage), prices.of(model)) for record in records]
+    return math.fsum(each for each in costs if each is not None) if None not in costs else None
 
 
 def _times(records: Sequence[AttemptRecord]) -> dict[str, float]:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from harness.cli.output import line
 from harness.config import config_path
 from harness.errors import HarnessError, InfrastructureError, KeyRejected
 from harness.suggest import did_you_mean
+from harness.text import line
 
 USER, INFRASTRUCTURE, INTERRUPTED = 2, 3, 130
 

@@ -1,39 +1,15 @@
-"""Printing: tables and JSON to stdout, notices to stderr, and text of unknown origin made safe for a terminal."""
+"""Printing: tables and JSON to stdout, notices to stderr."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import click
 from rich.cells import cell_len
 
-# Control characters can move the cursor, recolour or retitle a terminal; bidirectional controls reorder what is read.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def plain(text: str) -> str:
-    """`text` with control characters written out (`\\x1b`), newlines and tabs kept."""
-    return _UNSAFE.sub(lambda match: _escape(match[0]), text)
-
-
-def line(text: str) -> str:
-    """`text` on one line: control characters written out, any white space one blank."""
-    return plain(" ".join(text.split()))
-
-
-def shorten(text: str, width: int) -> str:
-    """`text` on one line, at most `width` terminal cells wide; what was cut off is marked."""
-    text = line(text)
-    if cell_len(text) <= width:
-        return text
-    while text and cell_len(text) > width - 1:
-        text = text[: max(0, len(text) - max(1, (cell_len(text) - width) // 2))]
-    return text + "…"
+from harness.text import line
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> str:
@@ -58,37 +34,3 @@ def print_json(value: Any) -> None:
 def notice(text: str) -> None:
     """A line to stderr."""
     click.echo(line(text), err=True)
-
-
-def size(count: float) -> str:
-    """Bytes as a person reads them: `512 B`, `1.5 MiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024 or unit == "GiB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
-
-
-def number(value: float | None) -> str:
-    """A count with thousands separators, `-` for an unknown one."""
-    return "-" if value is None else f"{value:,.0f}"
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as `4.2 s`, `3:07` or `1:02:03`."""
-    if seconds is None:
-        return "-"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def money(value: float | None) -> str:
-    """US dollars, `-` for an unknown amount."""
-    return "-" if value is None else f"${value:,.4f}" if value < 1 else f"${value:,.2f}"
-
-
-def _escape(char: str) -> str:
-    return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"

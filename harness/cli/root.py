@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
@@ -53,6 +53,7 @@ class Root(click.Group):
         if name in COMMANDS and not ctx.resilient_parsing:
             command = self.get_command(ctx, name)
             assert command is not None
+            ctx.meta["harness.command"] = ["harness", *args]
             ctx.default_map = {name: table_for(command, name, load_config(), list(COMMANDS))}
         return super().resolve_command(ctx, args)
 
@@ -60,18 +61,11 @@ class Root(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
-    def main(  # type: ignore[override]
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: ARG002
-        windows_expand_args: bool = True,
-        **extra: MutableMapping[str, Any],
-    ) -> NoReturn:
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run and exit. A command returns its exit code, or None for 0."""
+        extra.pop("standalone_mode", None)
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:
             code = report(error)
             if code is None:

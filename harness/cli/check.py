@@ -1,0 +1,43 @@
+"""`harness check`: is an export or a run folder what it should be?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import exporter
+from harness.cli.export import file_progress
+from harness.cli.output import notice
+from harness.errors import UserError
+from harness.schemas import check_run
+from harness.text import line
+
+FAULTS = 1
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+def command(path: Path) -> int:
+    """Verify an export or a run folder.
+
+    Prints one line per fault, with file and line, and exits with 1 where there is any.
+
+    \b
+    Example:
+      $ harness check runs/biogo-files
+    """
+    if (path / "files").is_dir():
+        with file_progress() as progress:
+            faults = [(fault.file, fault.line, fault.message) for fault in exporter.check(path, progress)]
+    elif (path / "attempts.jsonl").exists() or (path / "trajectories").exists() or (path / "manifest.json").is_file():
+        faults = [(fault.file, fault.line, fault.message) for fault in check_run(path)]
+    else:
+        raise UserError(
+            f"{path} is neither an export nor a run folder",
+            "an export has a folder files/, a run folder has a manifest.json",
+        )
+    for file, number, message in faults:
+        click.echo(line(f"{file}{'' if number is None else f':{number}'}: {message}"))
+    notice(f"{path}: {len(faults)} faults" if faults else f"{path}: no faults")
+    return FAULTS if faults else 0

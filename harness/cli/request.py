@@ -1,0 +1,134 @@
+"""What `harness run` was asked for, resolved into jobs: one per graph and mode, each with its run folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.backbones import make_backbone
+from harness.backbones.profiles import Profile, load_profile
+from harness.cli.output import notice
+from harness.errors import UserError
+from harness.graphs import Graph, data_directory, open_graph, verify
+from harness.ledger import RetryPolicy
+from harness.messages import Backbone
+from harness.modes import Mode, load_mode
+from harness.questions import QuestionSet, load_questions
+from harness.runfiles import MANIFEST
+from harness.settings import parse_assignments
+from harness.trajectory import folder_name
+
+RUNS = Path("runs")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One graph in one mode: one run folder. `backbone` is None where `lacking` says why there is none."""
+
+    graph: Graph
+    mode: Mode
+    profile: Profile
+    backbone: Backbone | None
+    lacking: UserError | None
+    questions: QuestionSet
+    out: Path
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts are due, without retries."""
+        return len(self.questions.questions) * self.mode.agents.count
+
+
+@dataclass(frozen=True)
+class Request:
+    """The flags of `harness run`."""
+
+    graphs: tuple[str, ...]
+    modes: tuple[str, ...]
+    model: str
+    base_url: str | None
+    splits: tuple[str, ...] | None
+    limit: int | None
+    sample: int | None
+    seed: int
+    queries: Path | None
+    workers: int
+    sandbox: str
+    retry: RetryPolicy
+    out: Path | None
+    resume: bool
+    data_dir: Path | None
+    assignments: tuple[str, ...]
+    dry_run: bool
+
+    def jobs(self) -> list[Job]:
+        """Everything that is to run. Raises UserError for the first thing that can't be; nothing is written for it
+        but the embedded graph's export."""
+        settings = parse_assignments(self.assignments)
+        of_model = settings.pop("model", {})
+        if not isinstance(of_model, Mapping):
+            raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
+        modes = [load_mode(name, settings) for name in self.modes]
+        data = data_directory(self.data_dir)
+        graphs = [open_graph(name, data, notice) for name in self.graphs]
+        jobs = []
+        for graph in graphs:
+            verify(graph.export)
+            backbone, profile, lacking = self._backbone(graph, of_model)
+            questions = load_questions(
+                graph.export,
+                splits=self.splits or (),
+                limit=self.limit,
+                sample=self.sample,
+                seed=self.seed,
+                file=self.queries,
+                only=getattr(backbone, "knows", None),
+            )
+            jobs += [(graph, mode, profile, backbone, lacking, questions) for mode in modes]
+        outs = self._outs([(graph.name, mode.name) for graph, mode, *_ in jobs])
+        return [Job(*parts, out) for parts, out in zip(jobs, outs, strict=True)]
+
+    def _backbone(
+        self, graph: Graph, overrides: Mapping[str, Any]
+    ) -> tuple[Backbone | None, Profile, UserError | None]:
+        try:
+            backbone, profile = make_backbone(
+                self.model, base_url=self.base_url, overrides=overrides, export=graph.export, notice=notice
+            )
+        except UserError as error:
+            if not self.dry_run:
+                raise
+            try:
+                profile = load_profile(self.model, base_url=self.base_url, overrides=overrides)
+            except UserError:
+                raise error from None
+            return None, profile, error
+        return backbone, profile, None
+
+    def _outs(self, names: list[tuple[str, str]]) -> list[Path]:
+        if self.resume and self.out is None:
+            found = sorted((path.parent for path in RUNS.glob(f"*/{MANIFEST}")), key=lambda path: path.stat().st_mtime)
+            latest = f"the latest run here is {found[-1]}" if found else "name the run folder"
+            raise UserError("--resume needs --out, the folder of the run to finish", latest)
+        folders = [folder_name(f"{graph}-{mode}") for graph, mode in names]
+        if len(set(folders)) < len(folders):
+            raise UserError("two of the graphs have the same name", "run them one by one, each with its own --out")
+        if len(folders) == 1:
+            return [self.out or _unused(f"{_now()}-{folders[0]}")]
+        parent = self.out or _unused(_now())
+        return [parent / folder for folder in folders]
+
+
+def _now() -> str:
+    return time.strftime("%Y%m%d-%H%M%S")
+
+
+def _unused(name: str) -> Path:
+    path, number = RUNS / name, 1
+    while path.exists():
+        number += 1
+        path = RUNS / f"{name}-{number}"
+    return path

@@ -1,0 +1,153 @@
+"""`harness run`: the main job."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+import sandbox
+from harness.backbones.profiles import DEFAULT_MODEL
+from harness.cli.errors import INTERRUPTED
+from harness.cli.options import Names, data_dir_option, sandbox_option, set_option
+from harness.cli.output import notice
+from harness.cli.plan import print_plan
+from harness.cli.request import Job, Request
+from harness.cli.score import print_scores
+from harness.errors import HarnessError
+from harness.ledger import read_ledger
+from harness.prices import cost
+from harness.progress import RunListener
+from harness.rundir import check_folder
+from harness.runfiles import MANIFEST
+from harness.runner import RunConfig, RunOutcome, execute
+from harness.score import score_run, write_scores
+
+FAILURES = 1
+DEFAULT_WORKERS = 4
+
+
+@click.command()
+@click.option("--graph", "graphs", type=Names(), required=True, metavar="GRAPH,...", help="Names or paths of exports.")
+@click.option("--mode", "modes", type=Names(), required=True, metavar="MODE,...", help="See `harness modes`.")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="See `harness models`.")
+@click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible endpoint instead of the profile's.")
+@click.option("--split", "splits", type=Names(), metavar="SPLIT,...", help="Default: test if there is one, else all.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask the first N questions.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Ask N questions drawn at random.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="For --sample.")
+@click.option(
+    "--queries", type=click.Path(path_type=Path), metavar="FILE", help="Ask the questions of this file (JSONL, CSV)."
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=DEFAULT_WORKERS,
+    show_default=True,
+    metavar="N",
+    help="Questions at a time.",
+)
+@sandbox_option
+@click.option(
+    "--retry",
+    type=click.Choice(["infra", "timeout", "none"]),
+    default="infra",
+    show_default=True,
+    help="Attempts that are repeated, twice at most: failed for infrastructure, out of time too, or none.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; of several runs, the folder above."
+)
+@click.option("--resume", is_flag=True, help="Finish the run in --out.")
+@data_dir_option
+@set_option
+@click.option("--dry-run", is_flag=True, help="Say what would run, what it may cost and what is missing.")
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> int:
+    """Ask an agent the questions of a graph and score its answers.
+
+    The run folder holds the manifest, the ledger of attempts, every trajectory and the scores. Ctrl-C stops cleanly;
+    --resume goes on without asking a finished question again.
+
+    \b
+    Examples:
+      $ harness run --graph biogo --mode files --model demo
+      $ harness run --graph ./mygraph --mode files --queries mine.jsonl --out runs/mine
+      $ harness run --graph biogo --mode files --model my-model --base-url http://localhost:8000/v1
+    """
+    request = Request(**options)
+    jobs = request.jobs()
+    if request.dry_run:
+        print_plan(jobs, request)
+        return 0
+    resumed = [request.resume and (job.out / MANIFEST).exists() for job in jobs]
+    for job, resume in zip(jobs, resumed, strict=True):
+        check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
+    typed = ctx.find_root().meta["harness.command"]
+    again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
+    backend = sandbox.choose(request.sandbox, base=jobs[0].mode.sandbox.base, notice=notice)
+    outcomes = []
+    try:
+        for job, resume in zip(jobs, resumed, strict=True):
+            outcomes.append(_run(job, request, backend, resume, typed))
+            if outcomes[-1].interrupted:
+                break
+    except (HarnessError, sandbox.SandboxError, KeyboardInterrupt):
+        if any((job.out / MANIFEST).exists() for job in jobs):
+            notice(f"to go on: {again}")
+        raise
+    _report(jobs[: len(outcomes)])
+    if outcomes[-1].interrupted:
+        notice(f"stopped; to go on: {again}")
+        return INTERRUPTED
+    return FAILURES if any(outcome.failed for outcome in outcomes) else 0
+
+
+def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typed: Sequence[str]) -> RunOutcome:
+    assert job.backbone is not None
+    export, prices = job.graph.export, job.profile.prices
+    listener = RunListener(
+        lambda node: str(export.node(node)["name"]),
+        export.is_candidate,
+        request.retry,
+        earlier=read_ledger(job.out) if resume else (),
+        questions=job.questions.questions,
+    )
+    listener.notice(f"{job.graph.name}, {job.mode.name}, {job.profile.name}: {job.out}")
+    config = RunConfig(
+        graph=job.graph.name,
+        export=export,
+        mode=job.mode,
+        profile=job.profile.as_dict(),
+        backbone=job.backbone,
+        sandboxes=backend,
+        questions=job.questions,
+        out=job.out,
+        command=typed,
+        workers=request.workers,
+        retry=request.retry,
+        resume=resume,
+        window=job.profile.window,
+        cost_of=lambda usage: cost(usage, prices),
+    )
+    return execute(config, listener)
+
+
+def _report(jobs: Sequence[Job]) -> None:
+    scores = [score_run(job.out) for job in jobs]
+    for job, score in zip(jobs, scores, strict=True):
+        write_scores(job.out, score)
+    print_scores(scores)
+    click.echo()
+    for job in jobs:
+        click.echo(f"run folder: {job.out}")
+
+
+def _out(request: Request, jobs: Sequence[Job]) -> list[str]:
+    """The flag that names the run folder, where it was not given."""
+    if request.out is not None:
+        return []
+    return ["--out", str(jobs[0].out if len(jobs) == 1 else jobs[0].out.parent)]

@@ -1,0 +1,168 @@
+"""Tells a person how a run goes: one line per question, and on a terminal a bar with hits, tokens, cost, time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold
+from harness.metrics import score_answer
+from harness.questions import Question
+from harness.text import duration, line, money, number, shorten
+
+_SHOWN_IDS = 3
+_NARROWEST = 20  # cells for a question on a small terminal
+_PLAIN_WIDTH = 120  # of a line where there is no terminal
+
+
+@dataclass
+class Tally:
+    """What the attempts so far add up to. `hits` counts first answers that are right, of `answered` with known gold."""
+
+    hits: int = 0
+    answered: int = 0
+    failed: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    states: dict[tuple[str, int], AgentState] = field(default_factory=dict)
+
+    def add(self, record: AttemptRecord, verdict: str, retry: RetryPolicy) -> bool:
+        """Count an attempt; says whether it was its question's last."""
+        self.tokens += (record.usage.get("input") or 0) + (record.usage.get("output") or 0)
+        self.cost = None if self.cost is None or record.cost is None else self.cost + record.cost
+        key = (record.query_id, record.agent)
+        before = self.states[key].records if key in self.states else ()
+        self.states[key] = AgentState(*key, (*before, record))
+        if self.states[key].is_open(retry):
+            return False
+        self.failed += verdict == "failed"
+        self.hits += verdict == "hit"
+        self.answered += verdict in ("hit", "found", "miss")
+        return True
+
+
+class RunListener:
+    """Prints to stderr. `name_of` gives a node's name, `is_candidate` what can be an answer.
+
+    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again.
+    """
+
+    def __init__(
+        self,
+        name_of: Callable[[int], str],
+        is_candidate: Callable[[int], bool],
+        retry: RetryPolicy,
+        earlier: Iterable[AttemptRecord] = (),
+        questions: Iterable[Question] = (),
+    ) -> None:
+        self._name_of, self._is_candidate, self._retry = name_of, is_candidate, retry
+        self._tally = Tally()
+        self._count_earlier(list(earlier), {question.id: question for question in questions})
+        self._console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def started(self, total: int, done: int) -> None:
+        """Show the bar, where there is a terminal."""
+        if not self._console.is_terminal:
+            return
+        self._progress = Progress(
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            _TallyColumn(self._tally),
+            TextColumn("left"),
+            TimeRemainingColumn(compact=True),
+            console=self._console,
+        )
+        self._task = self._progress.add_task("", total=total, completed=done)
+        self._progress.start()
+
+    def attempt_finished(self, record: AttemptRecord, question: Question) -> None:
+        """Print the attempt's line and move the bar on."""
+        verdict = self._verdict(record, question)
+        final = self._tally.add(record, verdict, self._retry)
+        self._print(self._line(record, question, verdict, final))
+        if self._progress is not None and self._task is not None and final:
+            self._progress.advance(self._task)
+
+    def notice(self, text: str) -> None:
+        """Print a line."""
+        self._print(line(text))
+
+    def closed(self) -> None:
+        """Take the bar away."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def _count_earlier(self, records: list[AttemptRecord], questions: dict[str, Question]) -> None:
+        for (query_id, _), state in fold(records).items():
+            for record in state.records:
+                if query_id in questions:
+                    self._tally.add(record, self._verdict(record, questions[query_id]), self._retry)
+
+    def _verdict(self, record: AttemptRecord, question: Question) -> str:
+        if record.is_infrastructure:
+            return "failed"
+        if not question.gold:
+            return "unscored"
+        scores = score_answer(record.ids, question.gold, self._is_candidate)
+        return "hit" if scores.hit1 else "found" if scores.mrr else "miss"
+
+    def _line(self, record: AttemptRecord, question: Question, verdict: str, final: bool) -> str:
+        end = f"{self._mark(record, question, verdict, final)}  {record.turns} turns  {duration(record.times.wall)}"
+        answer = self._answer(record)
+        start = line(record.query_id)
+        if record.agent:
+            start += f" agent {record.agent + 1}"
+        width = self._console.width if self._console.is_terminal else _PLAIN_WIDTH
+        room = max(_NARROWEST, width - len(start) - len(answer) - len(end) - 6)
+        return f"{start}  {shorten(question.text, room)}  {answer}  {end}"
+
+    def _mark(self, record: AttemptRecord, question: Question, verdict: str, final: bool) -> str:
+        if verdict == "found":
+            rank = round(1 / score_answer(record.ids, question.gold, self._is_candidate).mrr)
+            return f"miss (right at rank {rank})"
+        if verdict == "failed":
+            return f"failed ({record.stop_reason})" + ("" if final else ", to be tried again")
+        return verdict if record.stop_reason == "answered" else f"{verdict} ({record.stop_reason})"
+
+    def _answer(self, record: AttemptRecord) -> str:
+        if not record.ids:
+            return "no answer"
+        first = f"{record.ids[0]} {shorten(self._name_of(record.ids[0]), 24)}".strip()
+        more = [str(node) for node in record.ids[1:_SHOWN_IDS]]
+        rest = len(record.ids) - _SHOWN_IDS
+        return ", ".join([first, *more]) + (f" +{rest}" if rest > 0 else "")
+
+    def _print(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+class _TallyColumn(ProgressColumn):
+    def __init__(self, tally: Tally) -> None:
+        super().__init__()
+        self._tally = tally
+
+    def render(self, task: Task) -> Text:  # noqa: ARG002
+        tally = self._tally
+        parts = [f"hits {tally.hits}/{tally.answered}", f"{number(tally.tokens)} tokens"]
+        if tally.cost:
+            parts.append(money(tally.cost))
+        if tally.failed:
+            parts.append(f"{tally.failed} failed")
+        return Text("  ".join(parts))

@@ -1,0 +1,278 @@
+"""A saved run for reading in a terminal: the list of its questions, or one attempt turn by turn.
+
+Everything in a trajectory is of unknown origin, so control characters are written out and nothing is taken as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.syntax import Syntax
+from rich.text import Text
+
+from exporter import Export
+from harness.errors import UserError
+from harness.ledger import AttemptRecord, fold, read_ledger
+from harness.metrics import score_answer
+from harness.questions import Question
+from harness.runfiles import read_manifest, recorded_export, recorded_questions
+from harness.suggest import did_you_mean
+from harness.text import duration, line, money, number, plain, shorten, size
+from harness.trajectory import read_events
+
+_FOLDED_LINES = 8  # of an output, half from its head and half from its tail
+_FOLDED_WIDTH = 400  # characters of such a line
+_QUESTION_WIDTH = 60
+_CODE = {"bash": ("command", "bash")}  # tool -> the argument that holds code, and its language
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run folder with what its manifest refers to. `export` is None where it is no longer there."""
+
+    path: Path
+    manifest: Mapping[str, Any]
+    records: Sequence[AttemptRecord]
+    export: Export | None
+    questions: Mapping[str, Question]
+    lacking: str
+
+    @classmethod
+    def open(cls, path: Path) -> SavedRun:
+        """Read a run folder. Raises UserError where it is none; a missing export is only noted in `lacking`."""
+        manifest = read_manifest(path)
+        export, questions, lacking = None, {}, ""
+        try:
+            export = recorded_export(manifest, path)
+            questions = {each.id: each for each in recorded_questions(manifest, export, path)}
+        except UserError as error:
+            lacking = str(error)
+        try:
+            records = read_ledger(path)
+        except ValueError as error:
+            raise UserError(str(error), f"`harness check {path}` says what else is wrong") from None
+        return cls(path, manifest, records, export, questions, lacking)
+
+    def attempts(self, query_id: str) -> list[AttemptRecord]:
+        """All attempts at a question, in order. Raises UserError for an id that the run doesn't have."""
+        ids = self.manifest["questions"]["ids"]
+        if query_id not in ids:
+            near = did_you_mean(query_id, ids)
+            raise UserError(f"the run has no question '{query_id}'", near or f"`harness show {self.path}` lists them")
+        found = [record for record in self.records if record.query_id == query_id]
+        if not found:
+            raise UserError(f"question '{query_id}' has not been asked yet", "finish the run with --resume")
+        return found
+
+    def verdict(self, record: AttemptRecord) -> str:
+        """hit, miss with the rank of the first right id, failed, or - where gold is unknown."""
+        question = self.questions.get(record.query_id)
+        if record.is_infrastructure:
+            return "failed"
+        if self.export is None or question is None or not question.gold:
+            return "-"
+        scores = score_answer(record.ids, question.gold, self.export.is_candidate)
+        if scores.hit1:
+            return "hit"
+        return f"right at {round(1 / scores.mrr)}" if scores.mrr else "miss"
+
+    def name_of(self, node: int) -> str:
+        """A node's name on one line, empty where the export is gone."""
+        if self.export is None or not 0 <= node < self.export.node_count:
+            return ""
+        return line(str(self.export.node(node)["name"]))
+
+
+def question_rows(run: SavedRun) -> list[tuple[str, ...]]:
+    """One row per question and agent: id, question, answer, verdict, stop reason, attempts, turns, seconds."""
+    rows: list[tuple[str, ...]] = []
+    states = fold(run.records)
+    for query_id in run.manifest["questions"]["ids"]:
+        question = run.questions.get(query_id)
+        text = shorten(question.text, _QUESTION_WIDTH) if question else ""
+        mine = sorted((state for (other, _), state in states.items() if other == query_id), key=lambda s: s.agent)
+        if not mine:
+            rows.append((query_id, text, "", "not asked", "", "", "", ""))
+        for state in mine:
+            last = state.records[-1]
+            name = f"{query_id} agent {state.agent + 1}" if len(mine) > 1 else query_id
+            answer = ", ".join(str(node) for node in last.ids[:3]) + (" …" if len(last.ids) > 3 else "")
+            rows.append(
+                (name, text, answer, run.verdict(last), last.stop_reason, str(len(state.records)), str(last.turns),
+                 duration(last.times.wall))
+            )  # fmt: skip
+    return rows
+
+
+class AttemptPrinter:
+    """Prints one attempt's trajectory to `console`; `full` leaves nothing folded."""
+
+    def __init__(self, run: SavedRun, console: Console, full: bool) -> None:
+        self._run, self._console, self._full = run, console, full
+        self._cleared: dict[str, int] = {}
+        self._printers: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
+            "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
+        }  # fmt: skip
+
+    def print(self, record: AttemptRecord) -> None:
+        """Print the attempt. Raises UserError where its trajectory is missing or damaged."""
+        path = self._run.path / record.trajectory
+        hint = f"`harness check {self._run.path}` says what else is wrong"
+        try:
+            events = list(read_events(path))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path} can't be read: {error}", hint) from None
+        self._cleared = {
+            call: event["turn"] for event in events if event["type"] == "clear" for call in event["call_ids"]
+        }
+        for event in events:
+            getattr(self, f"_{event['type']}", self._other)(event)
+        self._ending(record)
+
+    def _start(self, event: Mapping[str, Any]) -> None:
+        self._say(f"question {event['query_id']}: {line(event['query'])}", "bold")
+        self._say(f"mode {event['mode']}, agent {event['agent'] + 1}, attempt {event['attempt'] + 1}", "dim")
+        tools = ", ".join(tool["name"] for tool in event["tools"])
+        self._say(f"tools: {tools or 'none'}", "dim")
+        self._rule("prompt")
+        self._text(event["prompt"])
+
+    def _request(self, event: Mapping[str, Any]) -> None:
+        self._rule(f"turn {event['turn']}")
+        cleared = f", {len(event['cleared'])} results cleared" if event["cleared"] else ""
+        self._say(
+            f"request: {event['entries']} entries, {size(event['bytes'])},"
+            f" about {number(event['tokens_estimate'])} tokens{cleared}",
+            "dim",
+        )
+
+    def _reply(self, event: Mapping[str, Any]) -> None:
+        usage = event["usage"]
+        waited = f", waited {duration(event['waited'])}" if event["waited"] else ""
+        self._say(
+            f"reply: {duration(event['latency'])}{waited}, {number(usage['input'])} tokens in"
+            f" ({number(usage['cached'])} cached), {number(usage['output'])} out",
+            "dim",
+        )
+        for note in event["notes"]:
+            self._say(f"note: {line(str(dict(note)))}", "yellow")
+        if event["text"].strip():
+            self._console.print(Text(plain(event["text"]).strip()))
+
+    def _result(self, event: Mapping[str, Any]) -> None:
+        self._say(f"{event['name']} {event['call_id']}", "cyan")
+        self._call(event)
+        if event["error"]:
+            self._say(f"the model's mistake: {event['error']}", "yellow")
+        self._text(event["text"], "dim")
+        if event["exec"]:
+            ran = event["exec"]
+            self._say(
+                f"{ran['termination']}, {size(ran['total_bytes'])}, {number(ran['lines'])} lines,"
+                f" {duration(ran['wall'])} wall, {duration(ran['cpu'])} cpu, {size(ran['memory'])}",
+                "dim",
+            )
+        if event["cut"]:
+            self._say(_cut(event, self._run.path), "yellow")
+        if event["call_id"] in self._cleared:
+            self._say(f"cleared from the conversation before turn {self._cleared[event['call_id']]}", "yellow")
+
+    def _call(self, event: Mapping[str, Any]) -> None:
+        arguments = event["arguments"]
+        if arguments is None:
+            return
+        key, language = _CODE.get(event["name"], ("", ""))
+        code = arguments.get(key)
+        if isinstance(code, str):
+            syntax = Syntax(plain(code), language, theme="ansi_dark", background_color="default", word_wrap=True)
+            self._console.print(syntax)
+            arguments = {name: value for name, value in arguments.items() if name != key}
+        for name, value in arguments.items():
+            self._say(f"{line(name)}: {line(str(value))}")
+
+    def _clear(self, event: Mapping[str, Any]) -> None:
+        self._say(
+            f"cleared {len(event['call_ids'])} results: about {number(event['tokens_before'])} tokens before,"
+            f" {number(event['tokens_after'])} after",
+            "yellow",
+        )
+
+    def _notice(self, event: Mapping[str, Any]) -> None:
+        self._say(f"the harness said: {line(event['text'])}", "yellow")
+
+    def _answer(self, event: Mapping[str, Any]) -> None:
+        self._rule("answer")
+        for repair in event["repairs"]:
+            self._say(f"repaired: {line(repair)}", "yellow")
+        for rejected in event["rejected"]:
+            self._say(f"rejected: {line(str(rejected['value']))} ({rejected['why']})", "yellow")
+
+    def _end(self, event: Mapping[str, Any]) -> None:
+        self._say(event["stop_reason"] + (f", {event['limit']} reached" if event["limit"] else ""))
+        if event["error"]:
+            self._say(f"error: {line(event['error'])}", "red")
+
+    def _other(self, event: Mapping[str, Any]) -> None:
+        self._say(f"{line(str(event['type']))}: not known to this version", "yellow")
+
+    def _ending(self, record: AttemptRecord) -> None:
+        run = self._run
+        question = run.questions.get(record.query_id)
+        gold = set(question.gold) if question else set()
+        self._say(f"verdict: {run.verdict(record)}", "bold")
+        for rank, node in enumerate(record.ids, 1):
+            right = node in gold
+            self._say(f"{rank:3}  {node}  {run.name_of(node)}{'  right' if right else ''}", "green" if right else "")
+        if run.lacking:
+            self._say(f"gold is not known: {run.lacking}", "yellow")
+        missed = [node for node in (question.gold if question else ()) if node not in record.ids]
+        if missed:
+            self._say("gold that was not given:")
+        for node in missed:
+            self._say(f"     {node}  {run.name_of(node)}")
+        usage = record.usage
+        self._say(
+            f"{record.turns} turns, {duration(record.times.wall)}, {number(usage.get('input'))} tokens in,"
+            f" {number(usage.get('output'))} out, cost {money(record.cost)}",
+            "dim",
+        )
+
+    def _text(self, text: str, style: str = "") -> None:
+        for row in plain(text).split("\n") if self._full else folded(plain(text)):
+            self._console.print(Text(row, style=style), soft_wrap=True)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(plain(text), style=style), soft_wrap=True)
+
+    def _rule(self, title: str) -> None:
+        self._console.print(Rule(Text(title), align="left", characters="-"))
+
+
+def folded(text: str) -> Iterable[str]:
+    """Head and tail of a long text, with a line between them that says how much is folded away."""
+    rows = text.split("\n")
+    half = _FOLDED_LINES // 2
+    if len(rows) > _FOLDED_LINES + 1:
+        rows = [*rows[:half], f"… {len(rows) - 2 * half:,} lines folded (--full shows them) …", *rows[-half:]]
+    for row in rows:
+        more = len(row) - _FOLDED_WIDTH
+        yield row if more <= 0 else f"{row[:_FOLDED_WIDTH]} … {more:,} characters folded …"
+
+
+def _cut(event: Mapping[str, Any], run: Path) -> str:
+    cut = event["cut"]
+    parts = []
+    if cut["characters"]:
+        parts.append(f"{number(cut['characters'])} characters left out of the middle")
+    if cut["lines"]:
+        parts.append(f"{number(cut['lines'])} lines shortened")
+    where = f"the output is in the sandbox as {cut['spill']}" if cut["spill"] else "the rest was lost"
+    if event["blob"]:
+        where += f", and saved as {run / 'blobs' / event['blob']}"
+    return f"cut: {', '.join(parts)}; {where}"

@@ -1,0 +1,108 @@
+"""The root command: help, unknown things, the config file, start-up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli.root import COMMANDS
+from tests.support.cli import mistake, run_cli
+
+HEAVY = {"openai", "docker", "numpy", "polars", "rich.console", "exporter", "sandbox", "jsonschema"}
+
+
+def test_help_names_every_command_and_no_command_is_help() -> None:
+    result = run_cli("--help")
+    assert result.code == 0
+    for name, summary in COMMANDS.items():
+        assert f"  {name} " in result.stdout
+        assert summary in result.stdout
+    assert run_cli().stdout == result.stdout
+
+
+def test_version() -> None:
+    assert run_cli("--version").stdout.startswith("harness, version ")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from harness.cli import main\n"
+        "try:\n    main()\nexcept SystemExit: pass\n"
+        f"print(sorted({HEAVY} & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert "Commands:" in done.stdout
+
+
+def test_a_real_process_exits_with_two_lines_and_two() -> None:
+    command = [sys.executable, "-c", "from harness.cli import main; main()", "scoer"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[0] == "error: unknown command 'scoer'"
+    assert done.stderr.splitlines()[1].startswith("hint: did you mean 'score'?")
+    assert len(done.stderr.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["--versoin"], "harness has no flag --versoin", "did you mean '--version'?"),
+        (["modes", "--jsno"], "harness modes has no flag --jsno", "did you mean '--json'?"),
+        (["modes", "--verbose"], "harness modes has no flag --verbose", "flags: --json"),
+        (["modes", "a", "b"], "Got unexpected extra argument (b)", "see harness modes --help"),
+        (["modes", "fiels"], "unknown mode 'fiels'", "did you mean 'files'?"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, hint: str) -> None:
+    mistake(run_cli(*arguments), message, hint)
+
+
+def test_text_of_the_user_can_not_drive_the_terminal() -> None:
+    result = run_cli("x\x1b[2Jy")
+    assert "\x1b" not in result.stderr
+    assert "\\x1b[2J" in result.stderr
+
+
+class TestConfig:
+    def write(self, folder: Path, text: str) -> dict[str, str]:
+        path = folder / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        return {"HARNESS_CONFIG": str(path)}
+
+    def test_a_flag_in_the_config(self, tmp_path: Path) -> None:
+        env = self.write(tmp_path, "[graphs]\njson = true\n")
+        assert run_cli("graphs", "--data-dir", str(tmp_path), env=env).stdout.startswith("[")
+
+    @pytest.mark.parametrize(
+        ("text", "message", "hint"),
+        [
+            ("defaultmodel = 'x'\n", "unknown key 'defaultmodel'", "did you mean 'default_model'?"),
+            ("[runn]\nlimit = 3\n", "unknown key 'runn'", "did you mean 'run'?"),
+            ("[graphs]\njsonn = true\n", "unknown key 'graphs.jsonn'", "did you mean 'json'?"),
+            ("[graphs]\njson = 3\n", "graphs.json takes true or false, not 3", ""),
+            ("graphs = 3\n", "graphs is a table, not 3", ""),
+            ("[graphs\n", "config.toml: ", ""),
+        ],
+    )
+    def test_mistakes(self, tmp_path: Path, text: str, message: str, hint: str) -> None:
+        mistake(run_cli("graphs", env=self.write(tmp_path, text)), message, hint)
+
+    def test_a_config_that_is_named_has_to_be_there(self, tmp_path: Path) -> None:
+        env = {"HARNESS_CONFIG": str(tmp_path / "none.toml")}
+        mistake(run_cli("graphs", env=env), "there is no config file", "HARNESS_CONFIG names it")
+
+    def test_a_refused_value_says_where_it_was_set(self, tmp_path: Path) -> None:
+        env = self.write(tmp_path, "[run]\nworkers = 'many'\n")
+        message = "--workers: 'many' is not a valid integer"
+        mistake(run_cli("run", env=env), message, str(tmp_path / "config.toml"))
+        mistake(run_cli("run", env={"HARNESS_RUN_WORKERS": "many"}), message, "HARNESS_RUN_WORKERS")
+
+    def test_tables_of_model_profiles_are_no_flags(self, tmp_path: Path) -> None:
+        env = self.write(tmp_path, "[models.mine]\nendpoint = 'http://localhost:1/v1'\n")
+        assert run_cli("modes", env=env).code == 0
