@@ -1,5 +1,6 @@
 """Runs untrusted commands: Docker and bubblewrap behind one contract. Imports nothing else of this project."""
 
+from sandbox.choose import choose
 from sandbox.contract import (
     GRAPH,
     OUTPUTS,
@@ -32,4 +33,5 @@ __all__ = [
     "SandboxUnavailable",
     "Spec",
     "Termination",
+    "choose",
 ]

@@ -109,7 +109,11 @@ class Sandbox(Protocol):
     """One attempt's sandbox; a context manager. Calls are not concurrent. `memory` may be read at any time."""
 
     kind: str  # "docker", "bwrap"
-    memory: int  # bytes in use, as last reported from inside (a heartbeat while a call runs)
+
+    @property
+    def memory(self) -> int:
+        """Bytes in use, as last reported from inside (a heartbeat while a call runs)."""
+        ...
 
     def exec(self, command: str, timeout: float, cap: int) -> ExecResult:
         """Run `command` in a fresh bash and return when the shell exits, a limit is hit or `timeout` passes.

@@ -16,6 +16,7 @@ import httpx2
 import openai
 
 from harness.backbones.faults import Trouble, from_status
+from harness.backbones.jsontext import Body
 from harness.backbones.limiter import ANNOUNCED, Limiter, backoff
 from harness.backbones.profiles import Profile, is_loopback, read_key
 from harness.errors import BackboneError, HarnessError, QuotaExhausted
@@ -42,21 +43,22 @@ class Endpoint:
         """Raises UserError where the profile needs a key and none is set."""
         self.profile = profile
         self.limiter = Limiter(notice)
-        self.host = urlsplit(profile.endpoint).netloc
+        url = profile.endpoint or ""
+        self.host = urlsplit(url).netloc
         key = read_key(profile)
         self._secret = key.encode() if key else b""
         self._headers = {} if key else {"Authorization": openai.Omit()}
         timeout = openai.Timeout(profile.timeout, connect=profile.connect_timeout)
         # A proxy from the environment is not for this machine's own servers.
-        own = openai.DefaultHttpxClient(trust_env=False, timeout=timeout) if is_loopback(profile.endpoint) else None
+        own = openai.DefaultHttpxClient(trust_env=False, timeout=timeout) if is_loopback(url) else None
         self._client = openai.OpenAI(
-            api_key=key or "none", base_url=profile.endpoint, max_retries=0, timeout=timeout, http_client=own
+            api_key=key or "none", base_url=url, max_retries=0, timeout=timeout, http_client=own
         )
 
     def __repr__(self) -> str:
         return f"Endpoint({self.profile.endpoint!r})"
 
-    def ask(self, path: str, body: bytes, time_left: float | None, parse: Callable[[bytes], T]) -> Answer[T]:
+    def ask(self, path: str, body: Body, time_left: float | None, parse: Callable[[bytes], T]) -> Answer[T]:
         """POST `body` and parse the reply, again until `parse` accepts one or the profile's tries are used up.
 
         `time_left` seconds end a request too, for good. `parse` raises Trouble for what another try may mend.
@@ -104,7 +106,7 @@ class Endpoint:
             self.limiter.tell(f"{self.host}: {trouble}; try {tries + 1} of {self.profile.tries} in {pause:.0f} s")
         return pause
 
-    def _post(self, path: str, body: bytes, time_left: float | None) -> bytes:
+    def _post(self, path: str, body: Body, time_left: float | None) -> bytes:
         limit = min(self.profile.timeout, time_left if time_left is not None else self.profile.timeout)
         limit = max(limit, 0.001)
         deadline = time.monotonic() + limit
@@ -116,7 +118,7 @@ class Endpoint:
                     cast_to=httpx2.Response,
                     content=body,
                     options={
-                        "headers": self._headers,
+                        "headers": {**self._headers, "Content-Length": str(body.length)},
                         "timeout": openai.Timeout(limit, connect=min(limit, self.profile.connect_timeout)),
                         "follow_redirects": False,
                     },

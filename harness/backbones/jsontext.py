@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import orjson
+
+PIECE: Final = 64 * 1024  # bytes, about
 
 
 def loads(data: bytes) -> tuple[Any, bool]:
@@ -28,6 +31,29 @@ def dumps(value: Any) -> bytes:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
         return orjson.dumps(scrub(value))
+
+
+class Body:
+    """`head`, the items with commas between, `tail`: bytes of a known length, made in pieces as they are sent.
+
+    Megabytes in one piece would be copied several times on the way to the socket, each time into fresh pages.
+    """
+
+    def __init__(self, head: bytes, items: Sequence[bytes], tail: bytes) -> None:
+        self._head, self._items, self._tail = head, items, tail
+        commas = max(0, len(items) - 1)
+        self.length = len(head) + sum(map(len, items)) + commas + len(tail)
+
+    def __iter__(self) -> Iterator[bytes]:
+        gathered = [self._head]
+        length = len(self._head)
+        for number, item in enumerate(self._items):
+            gathered.append(item if number == 0 else b"," + item)
+            length += len(item)
+            if length >= PIECE:
+                yield b"".join(gathered)
+                gathered, length = [], 0
+        yield b"".join((*gathered, self._tail))
 
 
 def is_object(text: str) -> bool:

@@ -1,8 +1,8 @@
 """Model profiles: what to ask an endpoint for, as TOML.
 
-Built-in profiles are the files in `harness/models/`. A user's own are tables `[models.NAME]` in the config file
-(`HARNESS_CONFIG`, else `config.toml` in the platform's config folder); one with a built-in's name is laid over it.
-`--set model.key=value` comes on top. A profile names the environment variable that holds the key, never the key.
+Built-in profiles are the files in `harness/models/`. A user's own are the tables `[models.NAME]` of config.toml; one
+with a built-in's name is laid over it. `--set model.key=value` comes on top. A profile names the environment variable
+that holds the key, never the key.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ import functools
 import ipaddress
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import platformdirs
-
+from harness.config import config_path, load_config
 from harness.errors import UserError
 from harness.settings import build, merge
+from harness.suggest import hint
 
 DEFAULT_MODEL = "gpt-6-luna"
 
@@ -43,7 +42,7 @@ class Profile:
     name: str
     model: str
     api: Literal["chat", "responses"] = "chat"
-    endpoint: str = "https://api.openai.com/v1"
+    endpoint: str | None = "https://api.openai.com/v1"  # None: whoever answers is not behind HTTP
     key_variable: str | None = "OPENAI_API_KEY"  # None: the endpoint needs no key
     window: int = 128_000
     effort: str | None = None
@@ -62,7 +61,7 @@ class Profile:
     max_wait: float = 6 * 3600.0  # a longer Retry-After is taken as a refusal
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.endpoint)
+        parts = urlsplit(self.endpoint or "http://none")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"endpoint '{self.endpoint}' is not an http or https URL")
         if parts.username or parts.password:
@@ -80,7 +79,7 @@ class Profile:
     @property
     def needs_key(self) -> bool:
         """Whether a request can't be sent without a key."""
-        return self.key_variable is not None and not is_loopback(self.endpoint)
+        return self.key_variable is not None and self.endpoint is not None and not is_loopback(self.endpoint)
 
     @property
     def has_key(self) -> bool:
@@ -88,9 +87,9 @@ class Profile:
         return bool(self.key_variable and os.environ.get(self.key_variable, "").strip())
 
 
-def profile_names(config: Path | None = None) -> list[str]:
-    """Every profile there is, built-in or the user's, sorted. Raises UserError for a config file that can't be read."""
-    return sorted({*_built_in_names(), *user_tables(config)})
+def profile_names() -> list[str]:
+    """Every profile there is, built-in or the user's, sorted. Raises UserError for a config that can't be read."""
+    return sorted({*_built_in_names(), *user_tables()})
 
 
 def load_profile(
@@ -98,18 +97,19 @@ def load_profile(
     *,
     base_url: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    config: Path | None = None,
+    others: Sequence[str] = (),
 ) -> Profile:
     """Resolve a profile. `overrides` are the keys under `model.` of `--set`.
 
-    With `base_url` a name that is no profile is taken as the endpoint's own model id. Raises UserError.
+    With `base_url` a name that is no profile is taken as the endpoint's own model id. Raises UserError, which names
+    the profiles there are and `others`.
     """
-    user = user_tables(config)
+    user = user_tables()
     known = name in user or name in _built_in_names()
     if not known and base_url is None:
-        names = ", ".join(profile_names(config))
         raise UserError(
-            f"unknown model '{name}'", f"models: {names}; with --base-url URL any model id that the endpoint knows"
+            f"unknown model '{name}'",
+            hint(name, [*profile_names(), *others], "models") + "; with --base-url URL any id that the endpoint knows",
         )
     layers = [
         {"name": name, "model": name},
@@ -119,6 +119,12 @@ def load_profile(
         overrides or {},
     ]
     return build(Profile, functools.reduce(merge, layers), f"model '{name}'")
+
+
+def bare_profile(name: str, overrides: Mapping[str, Any] | None = None, **values: Any) -> Profile:
+    """The profile of something that needs neither endpoint nor key. Raises UserError for overrides."""
+    table = {"name": name, "model": name, "endpoint": None, "key_variable": None, **values}
+    return build(Profile, merge(table, overrides or {}), f"model '{name}'")
 
 
 def read_key(profile: Profile) -> str | None:
@@ -148,23 +154,11 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def config_path() -> Path:
-    """The user's config file, whether or not it is there."""
-    named = os.environ.get("HARNESS_CONFIG")
-    return Path(named) if named else platformdirs.user_config_path("kgshell") / "config.toml"
-
-
-def user_tables(config: Path | None = None) -> dict[str, dict[str, Any]]:
-    """The `[models.NAME]` tables of the config file; none where there is no file."""
-    path = config or config_path()
-    try:
-        table = tomllib.loads(path.read_text("utf-8")).get("models", {})
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"config file {path} can't be read: {error}", "HARNESS_CONFIG names another file") from None
+def user_tables() -> dict[str, dict[str, Any]]:
+    """The `[models.NAME]` tables of the user's config. Raises UserError for a config that can't be read."""
+    table = load_config().get("models", {})
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise UserError(f"config file {path}: models is not a table of tables", "write one [models.NAME] table each")
+        raise UserError(f"config file {config_path()}: models is not a table of tables", "write [models.NAME] tables")
     return table
 
 

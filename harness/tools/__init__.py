@@ -64,11 +64,9 @@ class Toolbox:
             return mistake("unknown_tool", f"there is no tool '{call.name}'; tools: {', '.join(self._tools) or 'none'}")
         if arguments is None:
             return mistake("malformed_arguments", f"the arguments are not a JSON object: {_excerpt(call.arguments)}")
-        problem = jsonschema.exceptions.best_match(self._validators[call.name].iter_errors(arguments))
-        if problem is not None:
-            where = "".join(f" at '{part}'" for part in problem.absolute_path)
-            text = f"the arguments of '{call.name}' do not fit{where}: {_excerpt(problem.message)}"
-            return mistake("invalid_arguments", text)
+        problems = [_in_words(problem) for problem in self._validators[call.name].iter_errors(arguments)]
+        if problems:
+            return mistake("invalid_arguments", f"the arguments of '{call.name}' do not fit: {'; '.join(problems[:5])}")
         try:
             return tool(arguments, context)
         except SandboxFileError as error:
@@ -100,6 +98,11 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 def mistake(kind: str, text: str) -> Observation:
     """A result that tells the model what it did wrong."""
     return Observation(text=f"[error: {text}]", error=kind)
+
+
+def _in_words(problem: jsonschema.ValidationError) -> str:
+    where = "/".join(str(part) for part in problem.absolute_path)
+    return _excerpt(f"{where}: {problem.message}" if where else problem.message)
 
 
 def _excerpt(text: str) -> str:

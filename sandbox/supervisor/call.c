@@ -1,0 +1,99 @@
+/* exec: one command in a fresh bash. */
+#define _GNU_SOURCE
+#include "supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCRIPT 3 /* the descriptor through which bash finds the command */
+
+/* Starts bash; its end is the call's end. vfork: no page table is copied, we sleep until exec. */
+static pid_t start(int script, int pipe) {
+    char *const arguments[] = {"bash", "--noprofile", "--norc", "/dev/fd/3", NULL};
+    pid_t pid = vfork();
+    if (pid) return pid;
+    sigset_t nothing_blocked;
+    sigemptyset(&nothing_blocked);
+    sigprocmask(SIG_SETMASK, &nothing_blocked, NULL);
+    setsid();
+    if (dup2(settings.null, 0) < 0 || dup2(pipe, 1) < 0 || dup2(pipe, 2) < 0) _exit(126);
+    if (script == SCRIPT ? fcntl(SCRIPT, F_SETFD, 0) : dup2(script, SCRIPT) < 0) _exit(126);
+    if (!confine_child()) _exit(126);
+    execve(settings.bash, arguments, settings.environment);
+    _exit(126);
+}
+
+static const char *termination(enum reason reason, int status, int *exit_code) {
+    static const char *const names[] = {
+        [TIMEOUT] = "timeout",     [OOM] = "oom", [PID_LIMIT] = "pid_limit",
+        [CPU_LIMIT] = "cpu_limit", [OUTPUT_LIMIT] = "output_limit",
+    };
+    bool signalled = WIFSIGNALED(status);
+    *exit_code = signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (reason != NONE) return names[reason];
+    if (*exit_code == 128 + SIGXFSZ) return "file_limit";
+    if (*exit_code == 128 + SIGXCPU) return "cpu_limit";
+    return signalled ? "killed" : "exit";
+}
+
+static void keep_beating(void *watch) {
+    static const struct usage nothing;
+    watch_look(watch, &nothing);
+}
+
+void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length) {
+    if (cap > MAX_TRANSFER || length > MAX_TRANSFER) fail("exec: more than %u bytes", MAX_TRANSFER);
+    int script = read_payload_memfd(length);
+    int pipe[2];
+    if (pipe2(pipe, O_CLOEXEC)) fail("pipe: %s", strerror(errno));
+    fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+    fcntl(pipe[1], F_SETPIPE_SZ, 1 << 20);
+    struct output output;
+    output_start(&output, cap);
+    fchmod(settings.scratch, 01777);
+    struct watch watch;
+    watch_start(&watch, seq);
+    uint64_t deadline = watch.started + timeout_us;
+
+    struct usage usage = {.leader = start(script, pipe[1])};
+    if (usage.leader < 0) fail("can't start bash: %s", strerror(errno));
+    close(pipe[1]);
+    close(script);
+
+    enum reason reason = NONE;
+    bool open = true; /* somebody may still write to the pipe */
+    for (;;) {
+        reap(&usage);
+        if (usage.leader_done) break;
+        if (now_us() >= deadline) reason = TIMEOUT;
+        if (reason == NONE) reason = watch_look(&watch, &usage);
+        if (reason == NONE && output.full) reason = OUTPUT_LIMIT;
+        if (reason != NONE) break;
+        uint64_t until = deadline < watch.next_look ? deadline : watch.next_look;
+        if (wait_for(open ? pipe[0] : -1, until < watch.next_beat ? until : watch.next_beat))
+            open = output_read(&output, pipe[0]);
+    }
+    bool ended_by_us = !usage.leader_done;
+    end_everything(&usage, keep_beating, &watch);
+    while (output_read(&output, pipe[0])) continue;
+    close(pipe[0]);
+
+    enum reason late = watch_end(&watch, &usage);
+    unsigned name = output_name(&output);
+    if (reason == NONE) reason = late;
+    if (reason == NONE && output.full) reason = OUTPUT_LIMIT;
+    int exit_code;
+    const char *how = termination(reason, usage.leader_status, &exit_code);
+    struct bytes parts[3];
+    int count = output_parts(&output, parts);
+    size_t tail = count == 3 ? parts[1].length + parts[2].length : 0;
+    send_frame(parts, count, "done %llu %s %d %llu %llu %zu %zu %u %llu %llu %llu %llu %llu", ULL(seq), how,
+               ended_by_us ? -1 : exit_code, ULL(output.total), ULL(output_lines(&output)), parts[0].length, tail, name,
+               ULL(output.spilled), ULL(now_us() - watch.started), ULL(usage.cpu_us), ULL(watch.peak), ULL(watch.memory));
+    output_free(&output);
+}

@@ -1,0 +1,29 @@
+"""Fixtures that many tests share: the sample graph as an export, and a sandbox that needs no daemon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from exporter import Export, biogo_sources, export_tables
+from sandbox import Backend, SandboxUnavailable
+
+
+@pytest.fixture(scope="session")
+def biogo(tmp_path_factory: pytest.TempPathFactory) -> Export:
+    """The sample graph, exported once for all tests."""
+    sources = biogo_sources()
+    out: Path = tmp_path_factory.mktemp("graphs") / "biogo"
+    return export_tables(sources.nodes, sources.edges, out, queries=sources.queries, name="biogo")
+
+
+@pytest.fixture(scope="session")
+def bwrap() -> Backend:
+    """The bubblewrap sandbox; tests that need it are skipped where the machine forbids it."""
+    from sandbox import choose
+
+    try:
+        return choose("bwrap")
+    except SandboxUnavailable as error:
+        pytest.skip(f"no bwrap here: {error}")
