@@ -128,11 +128,13 @@ class AttemptPrinter:
             events = list(read_events(path))
         except (OSError, ValueError) as error:
             raise UserError(f"{path} can't be read: {error}", hint) from None
-        self._cleared = {
-            call: event["turn"] for event in events if event["type"] == "clear" for call in event["call_ids"]
-        }
-        for event in events:
-            getattr(self, f"_{event['type']}", self._other)(event)
+        try:
+            clearings = [event for event in events if event["type"] == "clear"]
+            self._cleared = {call: event["turn"] for event in clearings for call in event["call_ids"]}
+            for event in events:
+                self._printers.get(event["type"], self._other)(event)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} is damaged: {error!r}", hint) from None
         self._ending(record)
 
     def _start(self, event: Mapping[str, Any]) -> None:

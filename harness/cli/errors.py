@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from harness.config import config_path
 from harness.errors import HarnessError, InfrastructureError, KeyRejected
-from harness.suggest import did_you_mean
+from harness.suggest import did_you_mean, hint
 from harness.text import line
 
 USER, INFRASTRUCTURE, INTERRUPTED = 2, 3, 130
@@ -77,6 +77,9 @@ def _usage(error: click.UsageError) -> Problem:
         flags = _flags(error.ctx)
         guess = did_you_mean(error.option_name, flags)
         return Problem(f"{path} has no flag {error.option_name}", guess or f"flags: {', '.join(flags)}", USER)
+    if isinstance(error, click.NoSuchCommand) and isinstance(error.cmd, click.Group) and error.ctx:
+        known = error.cmd.list_commands(error.ctx)
+        return Problem(f"unknown command '{error.command_name}'", hint(error.command_name, known, "commands"), USER)
     if isinstance(error, click.MissingParameter):
         return Problem(f"{path} needs {_name(error)}", see, USER)
     if isinstance(error, click.BadParameter):

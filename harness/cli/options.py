@@ -36,6 +36,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 sandbox_option = click.option(
     "--sandbox",
+    "sandbox_kind",
     type=click.Choice(["auto", "docker", "bwrap"]),
     default="auto",
     show_default=True,

@@ -69,7 +69,7 @@ def _range(ends: Range) -> str:
 def _lacking(jobs: Sequence[Job], request: Request) -> list[str]:
     errors: list[Exception] = [job.lacking for job in jobs if job.lacking is not None]
     try:
-        sandbox.choose(request.sandbox, base=jobs[0].mode.sandbox.base, notice=notice)
+        sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
     except sandbox.SandboxUnavailable as error:
         errors.append(error)
     return list(dict.fromkeys(f"{error} ({getattr(error, 'hint', '')})" for error in errors))

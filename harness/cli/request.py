@@ -56,7 +56,7 @@ class Request:
     seed: int
     queries: Path | None
     workers: int
-    sandbox: str
+    sandbox_kind: str
     retry: RetryPolicy
     out: Path | None
     resume: bool

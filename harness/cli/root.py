@@ -13,8 +13,6 @@ from harness import __version__
 from harness.cli.defaults import table_for
 from harness.cli.errors import report
 from harness.config import load_config
-from harness.errors import UserError
-from harness.suggest import hint
 
 # Command -> what the list of commands says. The command itself is `command` in harness/cli/<name>.py.
 COMMANDS = {
@@ -48,8 +46,6 @@ class Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            raise UserError(f"unknown command '{name}'", hint(name, COMMANDS, "commands"))
         if name in COMMANDS and not ctx.resilient_parsing:
             command = self.get_command(ctx, name)
             assert command is not None

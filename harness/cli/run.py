@@ -88,7 +88,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
         check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
     typed = ctx.find_root().meta["harness.command"]
     again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
-    backend = sandbox.choose(request.sandbox, base=jobs[0].mode.sandbox.base, notice=notice)
+    backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
     outcomes = []
     try:
         for job, resume in zip(jobs, resumed, strict=True):

@@ -12,20 +12,31 @@
 
 #define SCRIPT 3 /* the descriptor through which bash finds the command */
 
-/* Starts bash; its end is the call's end. vfork: no page table is copied, we sleep until exec. */
-static pid_t start(int script, int pipe) {
+static volatile int start_error; /* written by the child of vfork, in our memory */
+
+static void become_bash(int script, int pipe) {
     char *const arguments[] = {"bash", "--noprofile", "--norc", "/dev/fd/3", NULL};
-    pid_t pid = vfork();
-    if (pid) return pid;
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
     sigprocmask(SIG_SETMASK, &nothing_blocked, NULL);
     setsid();
-    if (dup2(settings.null, 0) < 0 || dup2(pipe, 1) < 0 || dup2(pipe, 2) < 0) _exit(126);
-    if (script == SCRIPT ? fcntl(SCRIPT, F_SETFD, 0) : dup2(script, SCRIPT) < 0) _exit(126);
-    if (!confine_child()) _exit(126);
-    execve(settings.bash, arguments, settings.environment);
-    _exit(126);
+    if (dup2(settings.null, 0) < 0 || dup2(pipe, 1) < 0 || dup2(pipe, 2) < 0) return;
+    if (script == SCRIPT ? fcntl(SCRIPT, F_SETFD, 0) : dup2(script, SCRIPT) < 0) return;
+    if (confine_child()) execve(settings.bash, arguments, settings.environment);
+}
+
+/* Starts bash, whose end is the call's end. vfork: no page table is copied, and we sleep until it has exec'ed. */
+static pid_t start(int script, int pipe) {
+    start_error = 0;
+    pid_t pid = vfork();
+    if (!pid) {
+        become_bash(script, pipe);
+        start_error = errno;
+        _exit(126);
+    }
+    if (pid < 0) start_error = errno;
+    if (start_error) fail("can't start bash: %s", strerror(start_error));
+    return pid;
 }
 
 static const char *termination(enum reason reason, int status, int *exit_code) {
@@ -49,6 +60,7 @@ static void keep_beating(void *watch) {
 void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length) {
     if (cap > MAX_TRANSFER || length > MAX_TRANSFER) fail("exec: more than %u bytes", MAX_TRANSFER);
     int script = read_payload_memfd(length);
+    fcntl(script, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
     int pipe[2];
     if (pipe2(pipe, O_CLOEXEC)) fail("pipe: %s", strerror(errno));
     fcntl(pipe[0], F_SETFL, O_NONBLOCK);
@@ -61,7 +73,6 @@ void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length) {
     uint64_t deadline = watch.started + timeout_us;
 
     struct usage usage = {.leader = start(script, pipe[1])};
-    if (usage.leader < 0) fail("can't start bash: %s", strerror(errno));
     close(pipe[1]);
     close(script);
 

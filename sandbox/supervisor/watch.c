@@ -115,10 +115,11 @@ static struct sum look(bool exact, bool with_cpu) {
         char text[4096];
         if (!process_file(entry->d_name, "status", text, sizeof text)) continue;
         sum.threads += field(text, "Threads:");
-        uint64_t kilobytes = field(text, "RssAnon:") + field(text, "RssShmem:") + field(text, "VmSwap:");
+        uint64_t shared = field(text, "RssAnon:") + field(text, "RssShmem:") + field(text, "VmSwap:");
+        uint64_t own = field(text, "VmPTE:") + field(text, "HugetlbPages:");
         if (exact && process_file(entry->d_name, "smaps_rollup", text, sizeof text))
-            kilobytes = field(text, "Pss_Anon:") + field(text, "Pss_Shmem:") + field(text, "SwapPss:");
-        sum.memory += kilobytes * 1024u;
+            shared = field(text, "Pss_Anon:") + field(text, "Pss_Shmem:") + field(text, "SwapPss:");
+        sum.memory += (shared + own) * 1024u;
         if (with_cpu) sum.cpu_us += cpu_of(entry->d_name);
     }
     closedir(proc);

@@ -1,0 +1,258 @@
+"""Commands on saved runs and exports: score, show, check, graphs, export, models."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from exporter import Export
+from harness.messages import Entry, Reply, ToolCall, Usage
+from harness.observe import Observation
+from harness.trajectory import TrajectoryWriter, trajectory_path
+from tests.support.cli import mistake, run_cli
+from tests.support.runs import EDGES, NODES, attempt, jsonl, make_export, make_run
+
+PROGRAM = "from harness.cli import main; main()"
+HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold]x[/bold]\u202e"
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
+    return make_export(tmp_path_factory.mktemp("graph"))
+
+
+@pytest.fixture
+def run(tmp_path: Path, export: Export) -> Path:
+    """A run: q1 right, q2 right at rank 2, q3 lost, q4 not asked; q1 has a trajectory of two turns."""
+    records = [attempt("q1", ids=[0, 30]), attempt("q2", ids=[30, 4]), attempt("q3", "sandbox_lost", error="gone")]
+    path = make_run(tmp_path / "run", export, records).path
+    write_trajectory(path)
+    return path
+
+
+def write_trajectory(run: Path) -> None:
+    call = ToolCall("c1", "bash", json.dumps({"command": f"for n in 1 2; do echo {HOSTILE}; done", "timeout": 5}))
+    output = "\n".join(f"line {number}" for number in range(100)) + "\n" + HOSTILE + "x" * 900
+    cut = {"lines": 1, "characters": 5000, "spill": "outputs/001.txt", "spilled_bytes": 7000}
+    ran = {
+        "exit_code": 0, "total_bytes": 7000, "lines": 101, "spill": None, "termination": "exit", "wall": 1.5,
+        "cpu": 1.0, "memory": 2**20,
+    }  # fmt: skip
+    seen = Observation(f"[exit code 0]\n{output}", exec=ran, cut=cut, spill="outputs/001.txt", whole=b"all of it")
+    usage = Usage(1000, 400, 50, None)
+    with TrajectoryWriter(run / trajectory_path("q1", 0, 0), run / "blobs") as log:
+        log.write(
+            "start", query_id="q1", agent=0, attempt=0, query="Which papers are first?", mode="files",
+            prompt="\n".join(f"prompt {number}" for number in range(40)),
+            tools=[{"name": "bash", "description": "", "parameters": {}}],
+        )  # fmt: skip
+        request = {"entries": 1, "bytes": 900, "tokens_estimate": 300, "cleared": [], "digest": "0" * 64}
+        log.write("request", turn=1, **request)
+        log.reply(1, Reply(Entry("assistant", f"I look. {HOSTILE}", (call,)), "tool_calls", usage, latency=2.0))
+        log.result(1, call, json.loads(call.arguments), seen)
+        log.write("clear", turn=2, call_ids=["c1"], tokens_before=9000, tokens_after=400)
+        log.write("request", turn=2, **{**request, "cleared": ["c1"]})
+        log.write("notice", turn=2, text="5 turns are left")
+        log.reply(2, Reply(Entry("assistant", "ANSWER: [0, 30]"), "stop", usage, waited=3.0, latency=1.0))
+        rejected = [{"value": "99", "why": "unknown"}]
+        log.write("answer", text="ANSWER: [0, 30]", ids=[0, 30], repairs=["ids with names"], rejected=rejected)
+        log.write("end", stop_reason="answered", limit=None, error=None)
+
+
+class TestScore:
+    def test_table(self, run: Path) -> None:
+        result = run_cli("score", str(run))
+        assert result.code == 0
+        lines = result.stdout.splitlines()
+        assert lines[0].split() == ["run", "counted", "n", "Hit@1", "Hit@5", "Recall@20", "MRR"]
+        assert "failed = miss (1 failed)  3  33.3 [6.1, 79.2]" in lines[1]
+        assert "failures left out" in lines[2]
+        assert "50.0 [9.5, 90.5]" in lines[2]
+        assert "1 of 5 questions not asked yet" in result.stderr
+        assert (run / "scores.json").is_file()
+
+    def test_json_is_an_object_for_one_run_and_a_list_for_several(self, run: Path) -> None:
+        one = json.loads(run_cli("score", str(run), "--json").stdout)
+        assert one["hit@1"] == pytest.approx(1 / 3)
+        assert {"hit@5", "recall@20", "mrr", "n", "ci"} <= one.keys()
+        assert json.loads(run_cli("score", str(run), str(run), "--json").stdout) == [one, one]
+
+    def test_prices(self, run: Path, tmp_path: Path) -> None:
+        prices = tmp_path / "prices.toml"
+        prices.write_text("[tester]\ninput = 1000\noutput = 0\n", encoding="utf-8")
+        result = json.loads(run_cli("score", str(run), "--json", "--prices", str(prices)).stdout)
+        assert result["cost"] == pytest.approx(3.0)
+        mistake(run_cli("score", str(run), "--prices", str(tmp_path / "none")), "none: no such file")
+
+    def test_no_run(self, tmp_path: Path) -> None:
+        mistake(run_cli("score", str(tmp_path)), "is not a run folder", "harness run")
+        mistake(run_cli("score"), "harness score needs RUN...")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+    def test_a_run_folder_that_can_not_be_written_is_scored(self, run: Path) -> None:
+        run.chmod(0o555)
+        try:
+            result = run_cli("score", str(run))
+        finally:
+            run.chmod(0o755)
+        assert result.code == 0
+        assert "scores.json is not written" in result.stderr
+
+    def test_needs_no_docker_no_client_and_no_sandbox(self, run: Path) -> None:
+        script = (
+            "import sys\nfrom harness.cli import main\n"
+            "try:\n    main()\nexcept SystemExit: pass\n"
+            "print(sorted({'openai', 'docker', 'sandbox'} & set(sys.modules)), file=sys.stderr)"
+        )
+        output = pexpect.run(f'{sys.executable} -c "{script}" score {run}', encoding="utf-8")
+        assert output.splitlines()[-1] == "[]"
+
+
+class TestShow:
+    def test_the_list(self, run: Path) -> None:
+        result = run_cli("show", str(run))
+        assert result.code == 0
+        rows = {line.split()[0]: line for line in result.stdout.splitlines()[1:]}
+        assert "hit" in rows["q1"]
+        assert "right at 2" in rows["q2"]
+        assert "failed" in rows["q3"]
+        assert "not asked" in rows["q4"]
+
+    def test_a_trajectory(self, run: Path) -> None:
+        text = run_cli("show", str(run), "q1").stdout
+        for expected in (
+            "question q1: Which papers are first?", "turn 1", "turn 2", "for n in 1 2", "timeout: 5",
+            "lines folded (--full shows them)", "line 99", "characters folded",
+            "cut: 5,000 characters left out of the middle, 1 lines shortened; the output is in the sandbox as"
+            " outputs/001.txt, and saved as", "cleared from the conversation before turn 2", "1 results cleared",
+            "the harness said: 5 turns are left", "repaired: ids with names", "rejected: 99 (unknown)",
+            "verdict: hit", "1  0  node 0  right", "2  30  node 30", "gold that was not given:", "2  node 2",
+        ):  # fmt: skip
+            assert expected in text, expected
+        assert "line 50" not in text
+        assert "prompt 20" not in text
+
+    def test_full_folds_nothing(self, run: Path) -> None:
+        text = run_cli("show", str(run), "q1", "--full").stdout
+        assert "folded" not in text
+        assert all(f"line {number}\n" in text for number in range(100))
+        assert "prompt 20" in text
+
+    def test_nothing_in_a_trajectory_drives_the_terminal(self, run: Path) -> None:
+        text = run_cli("show", str(run), "q1", "--full").stdout
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert "\\x1b]0;owned\\x07" in text
+        assert "[bold]x[/bold]" in text
+
+    def test_a_terminal_gets_colours_and_a_pager_but_no_control_characters_of_the_trajectory(self, run: Path) -> None:
+        env = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "100"}
+        text = pexpect.run(f'{sys.executable} -c "{PROGRAM}" show {run} q1', env=env, encoding="utf-8")  # type: ignore[arg-type]
+        assert "\x1b[" in text
+        assert "\x1b]0;owned" not in text
+        assert "\x1b[2J" not in text
+        assert "verdict: hit" in text
+
+    def test_without_the_export_it_still_shows(self, tmp_path: Path) -> None:
+        export = make_export(tmp_path)
+        run = make_run(tmp_path / "run", export, [attempt("q1", ids=[0])]).path
+        write_trajectory(run)
+        export.path.rename(tmp_path / "elsewhere")
+        result = run_cli("show", str(run), "q1")
+        assert result.code == 0
+        assert "gold is not known: the export of" in result.stdout
+
+    def test_mistakes(self, run: Path) -> None:
+        mistake(run_cli("show", str(run), "q11"), "no question 'q11'", "did you mean 'q1'?")
+        mistake(run_cli("show", str(run), "q4"), "'q4' has not been asked yet", "--resume")
+        mistake(run_cli("show", str(run), "q1", "--attempt", "2"), "no such attempt", "it has 1")
+        mistake(run_cli("show", str(run), "q2"), "can't be read", "harness check")
+        path = run / trajectory_path("q1", 0, 0)
+        path.write_text('{"type": "reply"}\n', encoding="utf-8")
+        mistake(run_cli("show", str(run), "q1"), "is damaged", "harness check")
+
+
+class TestCheck:
+    def test_exports(self, tmp_path: Path) -> None:
+        export = make_export(tmp_path)
+        good = run_cli("check", str(export.path))
+        assert (good.code, good.stdout) == (0, "")
+        path = export.files / "nodes" / "0000.jsonl"
+        path.write_text(path.read_text("utf-8").replace('"node 7"', '"node 8"'), encoding="utf-8")
+        bad = run_cli("check", str(export.path))
+        assert bad.code == 1
+        assert "files/nodes/0000.jsonl" in bad.stdout
+
+    def test_runs(self, run: Path) -> None:
+        result = run_cli("check", str(run))
+        assert result.code == 1
+        assert "attempts.jsonl:2: its trajectory trajectories/q2/0-0.jsonl is missing" in result.stdout
+
+    def test_neither(self, tmp_path: Path) -> None:
+        mistake(run_cli("check", str(tmp_path)), "is neither an export nor a run folder", "manifest.json")
+
+
+class TestExport:
+    @pytest.fixture
+    def tables(self, tmp_path: Path) -> Iterator[tuple[str, str]]:
+        edges = tmp_path / "edges.tsv"
+        edges.write_text(EDGES, encoding="utf-8")
+        yield str(jsonl(tmp_path / "nodes.jsonl", NODES)), str(edges)
+
+    def test_tables(self, tables: tuple[str, str], tmp_path: Path) -> None:
+        out = tmp_path / "graph"
+        result = run_cli("export", "tables", *tables, "--out", str(out), "--candidates", "paper")
+        assert (result.code, result.stdout) == (0, f"{out}: 60 nodes, 30 edges\n")
+        assert Export.open(out).is_candidate(0)
+        assert not Export.open(out).is_candidate(1)
+
+    def test_mistakes(self, tables: tuple[str, str], tmp_path: Path) -> None:
+        out = str(tmp_path / "graph")
+        mistake(run_cli("export", "tables", "none.csv", tables[1], "--out", out), "none.csv")
+        mistake(run_cli("export", "tables", *tables), "harness export tables needs --out")
+        mistake(run_cli("export", "tables", *tables, "--out", out, "--candidates", "papre"), "papre")
+        mistake(run_cli("export", "tabels"), "unknown command 'tabels'", "did you mean 'tables'?")
+        assert not (tmp_path / "graph").exists()
+        run_cli("export", "tables", *tables, "--out", out)
+        mistake(run_cli("export", "tables", *tables, "--out", out), "graph")
+
+    def test_bad_rows(self, tables: tuple[str, str], tmp_path: Path) -> None:
+        edges = Path(tables[1])
+        edges.write_text(edges.read_text("utf-8") + "X:0\twrites\tnobody\n", encoding="utf-8")
+        out = str(tmp_path / "graph")
+        mistake(run_cli("export", "tables", *tables, "--out", out), "nobody")
+        result = run_cli("export", "tables", *tables, "--out", out, "--skip-bad-rows")
+        assert result.code == 0
+        assert "left out 1 rows" in result.stderr
+
+
+class TestGraphs:
+    def test_table_and_json(self, tmp_path: Path) -> None:
+        make_export(tmp_path / "exports", name="mine")
+        result = run_cli("graphs", "--data-dir", str(tmp_path))
+        assert ["mine", "ready", "60", "30"] == result.stdout.splitlines()[-1].split()[:4]
+        assert "3 test, 1 train, 1 val" in result.stdout
+        listed = json.loads(run_cli("graphs", "--json", env={"HARNESS_DATA": str(tmp_path)}).stdout)
+        assert (listed[0]["name"], listed[0]["state"]) == ("biogo", "embedded")
+        assert listed[-1]["nodes"] == 60
+
+
+class TestModels:
+    def test_a_key_is_said_to_be_set_and_never_shown(self) -> None:
+        env = {"OPENAI_API_KEY": "sk-very-secret-1234"}
+        outputs = [
+            run_cli("models", env=env), run_cli("models", "--json", env=env), run_cli("models", "gpt-5.2", env=env),
+            run_cli("models", "gpt-5.2", "--json", env=env),
+        ]  # fmt: skip
+        assert all(output.code == 0 for output in outputs)
+        assert not any("sk-very-secret" in output.stdout + output.stderr for output in outputs)
+        assert "OPENAI_API_KEY is set" in outputs[0].stdout
+        assert json.loads(outputs[3].stdout)["key_is_set"] is True
+
+    def test_an_unknown_model(self) -> None:
+        mistake(run_cli("models", "gpt-52"), "unknown model 'gpt-52'", "gpt-5.2")
