@@ -17,6 +17,7 @@ from sandbox.contract import (
     Spec,
     Termination,
 )
+from sandbox.orphans import Leftover, clean, leftovers
 
 __all__ = [
     "GRAPH",
@@ -25,6 +26,7 @@ __all__ = [
     "Backend",
     "ExecResult",
     "FileSlice",
+    "Leftover",
     "Limits",
     "Sandbox",
     "SandboxError",
@@ -34,4 +36,6 @@ __all__ = [
     "Spec",
     "Termination",
     "choose",
+    "clean",
+    "leftovers",
 ]

@@ -40,6 +40,7 @@ from pathlib import Path
 from sandbox.client import Client, Setup, SupervisedSandbox
 from sandbox.contract import GRAPH, SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.interpreter import find_interpreter
+from sandbox.readable import check_readable
 from sandbox.rg import rg_path
 from sandbox.terminal import shell_in
 from sandbox.users import OWN_USER, kernel_hint, nproc_counts_one_sandbox, spare_users
@@ -139,7 +140,7 @@ class BwrapBackend:
     def _open(self, spec: Spec, path: str, options: Sequence[str]) -> SupervisedSandbox:
         uid = self._users[secrets.randbelow(len(self._users))] if self._users else 0
         if uid and spec.graph is not None:
-            _check_readable(spec.graph)
+            check_readable(spec.graph)
         setup = Setup(spec.limits, env=spec.env, uid=uid, nproc=_nproc(spec.limits, uid))
         with ExitStack() as stack:
             ours, theirs = socket.socketpair()
@@ -324,13 +325,3 @@ def _data_folder(graph: Path) -> Path:
             f"the graph '{graph}' lies among the system's files, which the sandbox shows", "move it out of /usr"
         )
     return Path("/usr", *parts[:depth])
-
-
-def _check_readable(graph: Path) -> None:
-    """Root's sandbox runs as a user of its own, to whom root's private files are closed."""
-    for path in (graph, *graph.iterdir()):
-        needed = 0o5 if path.is_dir() else 0o4
-        if path.stat().st_mode & needed != needed:
-            raise SandboxError(
-                f"'{path}' is closed to other users, and the sandbox's user is one", f"chmod -R o+rX '{graph}'"
-            )

@@ -12,6 +12,8 @@ from requests.exceptions import RequestException
 
 from sandbox.contract import SandboxUnavailable
 
+FAILURES = (DockerException, RequestException)  # what a request to a daemon may raise
+
 _ANSWER = 10  # seconds that a daemon has to say its version
 _REQUEST = 120  # seconds without a byte that any later request may take
 
@@ -31,7 +33,7 @@ def connect() -> APIClient:
             "use rootless Docker or Podman through DOCKER_HOST, join the group of that socket"
             " (as good as being root on this machine), or take --sandbox bwrap",
         ) from error
-    except (OSError, DockerException, RequestException, ValueError) as error:
+    except (OSError, *FAILURES, ValueError) as error:
         raise SandboxUnavailable(
             f"no Docker daemon answers at {address}",
             "start Docker, name another daemon with DOCKER_HOST (rootless Docker, Podman), or take --sandbox bwrap",

@@ -18,12 +18,11 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from docker import APIClient
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import ImageNotFound
 from docker.utils import parse_repository_tag
-from requests.exceptions import RequestException
 
 from sandbox.contract import SandboxUnavailable
-from sandbox.daemon import reason
+from sandbox.daemon import FAILURES, reason
 from sandbox.rg import rg_path
 
 DEFAULT_BASE = "python:3.12-slim"
@@ -63,7 +62,7 @@ def ensure_image(client: APIClient, base: str, progress: Progress) -> Image:
         if found is None:
             with _one_builder():
                 found = _find(client, tag) or _build(client, tag, base_id, context, progress)
-    except (DockerException, RequestException) as error:
+    except FAILURES as error:
         raise SandboxUnavailable(f"the sandbox's image can't be made: {reason(error)}", _BASE_HINT) from error
     return Image(tag=tag, id=found, base=base, base_id=base_id)
 
@@ -77,7 +76,7 @@ def _base(client: APIClient, base: str, progress: Progress) -> tuple[str, str]:
         repository, tag = parse_repository_tag(base)
         try:
             failure = _follow(client.pull(repository, tag or "latest", stream=True, decode=True), _pull_line(progress))
-        except (DockerException, RequestException) as error:
+        except FAILURES as error:
             failure = reason(error)
         if failure:
             raise SandboxUnavailable(

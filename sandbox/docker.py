@@ -1,0 +1,262 @@
+"""The Docker sandbox: one container per attempt, on any daemon that speaks Docker's API.
+
+What it isolates. A container has its own mount, PID, network, IPC and UTS namespaces and control groups. Its root file
+system is read-only and holds the image alone; the graph is mounted read-only; what can be written is /scratch, /tmp and
+/dev/shm, each of limited size. There is no network interface but loopback. Commands run as an unprivileged user without
+capabilities, can't gain privileges or make namespaces, and see no process but their own. Control groups limit memory,
+swap, processes and the share of the CPUs for all processes together; the supervisor limits CPU time and file sizes. The
+supervisor is the container's PID 1 and can't be signalled, read, traced or written to from inside.
+
+What it does not isolate. The kernel is shared: a hole in it is a hole here. The kernel's version, /proc/cpuinfo,
+/proc/meminfo, the machine's load and, in /proc/self/mountinfo, the host paths of what is mounted can be read. The
+disk's bandwidth is not limited. Who may use the daemon is as good as root on its machine; a sandbox never gets at its
+socket. Rootless Docker and Podman have control groups only where version 2 of them is delegated to the user; elsewhere
+the supervisor's watchdog alone limits memory and processes, and nothing the share of the CPUs.
+
+Nothing is left behind. The daemon closes the supervisor's standard input when the harness's connection ends, however it
+ends; the supervisor then exits, and the daemon removes the container. Labels name the harness process, so that
+`orphans` finds a container that a dead one had made and not yet started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, cast
+
+from docker.types import LogConfig, Mount
+
+from sandbox.client import Client, Setup, SupervisedSandbox
+from sandbox.contract import GRAPH, SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.daemon import FAILURES, connect, reason
+from sandbox.image import DEFAULT_BASE, USER, ensure_image
+from sandbox.owner import labels
+from sandbox.readable import check_readable
+from sandbox.terminal import shell_in
+
+_END_SECONDS = 5.0  # to wait for a container that has been told to end, before it is killed
+_FRAME = struct.Struct(">BxxxL")  # before each piece of a container's output: which stream, how many bytes
+_STDOUT = 1
+
+# What a sandbox says about itself: the limits of its control groups (version 2, else 1), its Python and rg.
+_SELF_DESCRIPTION = """
+first() { cat "/sys/fs/cgroup/$1" 2>/dev/null || cat "/sys/fs/cgroup/$2" 2>/dev/null || echo none; }
+first memory.max memory/memory.limit_in_bytes
+first pids.max pids/pids.max
+first cpu.max cpu/cpu.cfs_quota_us
+python3 -c 'import platform; print(platform.python_version())'
+rg --version | head -n 1
+"""
+
+
+class DockerBackend:
+    """Opens containers on the daemon that DOCKER_HOST names, else on the local one."""
+
+    kind = "docker"
+
+    def __init__(self, *, base: str | None = None, notice: Callable[[str], None]) -> None:
+        """Find the daemon, its image (built where it has to be, with lines to `notice`) and run it once.
+
+        `base` is the base image; without it HARNESS_SANDBOX_BASE, else a default. Raises SandboxUnavailable.
+        """
+        self._client = connect()
+        try:
+            base = base or os.environ.get("HARNESS_SANDBOX_BASE") or DEFAULT_BASE
+            self._image = ensure_image(self._client, base, notice)
+            self._info = self._client.info()
+            self._about = self._try()
+        except (*FAILURES, SandboxError) as error:
+            self._client.close()
+            if isinstance(error, SandboxUnavailable):
+                raise
+            raise SandboxUnavailable(
+                f"Docker can't run a sandbox: {reason(error)}", "see `docker info`, or take --sandbox bwrap"
+            ) from error
+
+    def open(self, spec: Spec) -> SupervisedSandbox:
+        if spec.graph is not None:
+            check_readable(spec.graph)
+        try:
+            return self._open(spec)
+        except FAILURES as error:
+            raise SandboxLost(f"the container can't be opened: {reason(error)}") from error
+
+    def shell(self, spec: Spec) -> int:
+        return shell_in(self.open, spec)
+
+    def describe(self) -> dict[str, object]:
+        """As the contract says; `limits` are those that control groups hold, found in a container."""
+        return {
+            "kind": self.kind,
+            "engine": self._info.get("ServerVersion"),
+            "api": self._client.api_version,
+            "kernel": self._info.get("KernelVersion"),
+            "rootless": "name=rootless" in self._info["SecurityOptions"] or bool(self._info.get("Rootless")),  # Podman
+            "cgroups": self._info.get("CgroupVersion"),
+            "image": self._image.tag,
+            "image_id": self._image.id,
+            "base": self._image.base,
+            "base_id": self._image.base_id,
+            **self._about,
+        }
+
+    def _try(self) -> dict[str, object]:
+        """Open a sandbox and have it say what is in it."""
+        spec = Spec(graph=None)
+        with self._open(spec) as sandbox:
+            result = sandbox.exec(_SELF_DESCRIPTION, timeout=60, cap=4000)
+        lines = result.head.decode(errors="replace").splitlines()
+        if result.exit_code != 0 or len(lines) != 5:
+            raise SandboxLost(f"no working bash, Python and rg in it: {' '.join(lines)[:500]}")
+        memory, pids, cpus = lines[:3]
+        held = {
+            "memory": memory == str(spec.limits.memory),
+            "pids": pids == str(spec.limits.pids + 1),
+            "cpus": cpus.split()[0] not in {"max", "-1", "none"},
+        }
+        return {"limits": [name for name, holds in held.items() if holds], "python": lines[3], "rg": lines[4]}
+
+    def _open(self, spec: Spec) -> SupervisedSandbox:
+        with ExitStack() as stack:
+            container = cast(
+                str,
+                self._client.create_container(
+                    self._image.id,
+                    name=f"kgshell-{secrets.token_hex(6)}",
+                    entrypoint=["/sandbox/supervisor"],
+                    user=f"{USER}:{USER}",
+                    working_dir="/",
+                    hostname="sandbox",
+                    network_disabled=True,
+                    stdin_open=True,  # and closed for good when the connection that is attached to it ends
+                    labels=labels(spec.labels),
+                    host_config=self._host_config(spec),
+                )["Id"],
+            )
+            stack.callback(self._remove, container)
+            streams = _Attached(
+                self._client.attach_socket(container, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            )
+            stack.callback(streams.close)
+            self._client.start(container)
+            client = Client(streams, Setup(spec.limits, env=spec.env))
+            stack.pop_all()
+        return SupervisedSandbox(self.kind, client, lambda: self._end(container, streams))
+
+    def _host_config(self, spec: Spec) -> dict[str, Any]:
+        limits = spec.limits
+        mounts = []
+        if spec.graph is not None:
+            mounts.append(Mount(GRAPH, str(spec.graph.resolve()), type="bind", read_only=True))
+        return cast(
+            dict[str, Any],
+            self._client.create_host_config(
+                auto_remove=True,
+                network_mode="none",
+                ipc_mode="private",
+                read_only=True,
+                cap_drop=["ALL"],
+                security_opt=["no-new-privileges:true"],
+                mounts=mounts,
+                tmpfs=_tmpfs(limits),
+                shm_size=limits.shm,
+                mem_limit=limits.memory,
+                memswap_limit=limits.memory,  # memory and swap together: no swap
+                pids_limit=limits.pids + 1,  # the supervisor is one
+                nano_cpus=int(min(limits.cpus, int(self._info["NCPU"])) * 1e9),
+                log_config=LogConfig(type="none"),
+            ),
+        )
+
+    def _end(self, container: str, streams: _Attached) -> None:
+        """End the supervisor's standard input. The daemon removes the container; if it doesn't end, we do."""
+        try:
+            if not streams.finish(_END_SECONDS):
+                self._remove(container)
+        finally:
+            streams.close()
+
+    def _remove(self, container: str) -> None:
+        with contextlib.suppress(*FAILURES):
+            self._client.remove_container(container, force=True)
+
+
+class _Attached:
+    """The transport: a container's standard streams over one connection, the output in the daemon's frames."""
+
+    def __init__(self, connection: Any) -> None:
+        """`connection` is what the SDK's attach_socket gives: a socket, or a thin file around one."""
+        self._connection = connection
+        self._socket: socket.socket = getattr(connection, "_sock", connection)
+        self._header = b""
+        self._stream = self._left = 0  # of the frame that is being received
+
+    def send(self, data: bytes, timeout: float) -> None:
+        self._socket.settimeout(timeout)
+        self._socket.sendall(data)
+
+    def receive(self, timeout: float) -> bytes:
+        deadline = time.monotonic() + timeout
+        while True:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = self._socket.recv(1 << 18)
+            if not data:
+                return b""
+            if output := self._unpack(data):
+                return output
+
+    def finish(self, timeout: float) -> bool:
+        """Say that nothing more will be sent, and wait until the container's output has ended: True if it has."""
+        deadline = time.monotonic() + timeout
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+            while (left := deadline - time.monotonic()) > 0:
+                self._socket.settimeout(left)
+                if not self._socket.recv(1 << 18):
+                    return True
+        except TimeoutError:
+            return False
+        except OSError:
+            return True  # the connection is gone, and standard input with it
+        return False
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _unpack(self, data: bytes) -> bytes:
+        """What the container wrote to its standard output, out of the frames that `data` is a piece of."""
+        parts = []
+        at = 0
+        while at < len(data):
+            if not self._left:
+                taken = data[at : at + _FRAME.size - len(self._header)]
+                self._header += taken
+                at += len(taken)
+                if len(self._header) == _FRAME.size:
+                    self._stream, self._left = _FRAME.unpack(self._header)
+                    self._header = b""
+                continue
+            part = data[at : at + self._left]
+            if self._stream == _STDOUT:
+                parts.append(part)
+            self._left -= len(part)
+            at += len(part)
+        return b"".join(parts)
+
+
+def _tmpfs(limits: Limits) -> dict[str, str]:
+    """What can be written, and two folders that Podman would otherwise make writable without a limit."""
+    return {
+        SCRATCH: f"size={limits.scratch},mode=1777,exec",
+        "/tmp": f"size={limits.tmp},mode=1777,exec",  # noqa: S108 - a path in the container
+        "/run": "size=64k,mode=755",
+        "/var/tmp": "size=64k,mode=755",  # noqa: S108 - likewise
+    }
