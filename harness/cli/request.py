@@ -77,7 +77,7 @@ class Request:
         jobs = []
         for graph in graphs:
             verify(graph.export)
-            backbone, profile, lacking = self._backbone(graph, of_model)
+            backbone, profile, lacking = self._backbone(of_model)
             questions = load_questions(
                 graph.export,
                 splits=self.splits or (),
@@ -91,13 +91,9 @@ class Request:
         outs = self._outs([(graph.name, mode.name) for graph, mode, *_ in jobs])
         return [Job(*parts, out) for parts, out in zip(jobs, outs, strict=True)]
 
-    def _backbone(
-        self, graph: Graph, overrides: Mapping[str, Any]
-    ) -> tuple[Backbone | None, Profile, UserError | None]:
+    def _backbone(self, overrides: Mapping[str, Any]) -> tuple[Backbone | None, Profile, UserError | None]:
         try:
-            backbone, profile = make_backbone(
-                self.model, base_url=self.base_url, overrides=overrides, export=graph.export, notice=notice
-            )
+            backbone, profile = make_backbone(self.model, base_url=self.base_url, overrides=overrides, notice=notice)
         except UserError as error:
             if not self.dry_run:
                 raise
