@@ -12,6 +12,7 @@ from harness.backbones import make_backbone
 from harness.backbones.profiles import Profile, load_profile
 from harness.cli.output import notice
 from harness.errors import UserError
+from harness.events import folder_name
 from harness.graphs import Graph, data_directory, open_graph, verify
 from harness.ledger import RetryPolicy
 from harness.messages import Backbone
@@ -19,7 +20,6 @@ from harness.modes import Mode, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
 from harness.settings import parse_assignments
-from harness.trajectory import folder_name
 
 RUNS = Path("runs")
 
