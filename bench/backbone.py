@@ -99,7 +99,7 @@ def main() -> None:
         times = {"ours": measure(ours(url), results), "plain SDK": measure(plain_sdk(url), results)}
     last = range(options.turns - 10, options.turns)
     windows = {"all": range(options.turns), "turns 41-50": range(40, 50), f"turns {last[0] + 1}-{options.turns}": last}
-    windows = {name: window for name, window in windows.items() if 0 <= window[0] and window[-1] < options.turns}
+    windows = {name: window for name, window in windows.items() if window[0] >= 0 and window[-1] < options.turns}
     print(f"{options.turns} turns of {options.characters:,} characters; CPU ms a request\n")
     print(f"{'':16}{'ours':>8}{'plain SDK':>12}{'ratio':>8}")
     for name, window in windows.items():
