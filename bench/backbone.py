@@ -20,7 +20,7 @@ from typing import Any
 
 import openai
 
-from harness.backbones.chat import ChatBackbone
+from harness.backbones.http import HttpBackbone
 from harness.backbones.profiles import Profile
 from harness.messages import AttemptKey, Entry, Request, ToolSpec
 
@@ -46,7 +46,7 @@ def outputs(turns: int, characters: int) -> list[str]:
 
 def ours(url: str) -> Callable[[str], None]:
     """A conversation through the backbone; each step sends it and adds a result."""
-    model = ChatBackbone(Profile("bench", "m", endpoint=url, key_variable=None))
+    model = HttpBackbone(Profile("bench", "m", endpoint=url, key_variable=None))
     entries = [Entry("user", "question")]
     tools = (TOOL,)
 
