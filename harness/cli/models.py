@@ -55,7 +55,7 @@ def _row(profile: Profile) -> tuple[str, ...]:
         number(profile.window),
         *("-" if price is None else f"{price:g}" for price in prices),
         _key(profile),
-        profile.endpoint,
+        profile.endpoint or "-",
     )
 
 
