@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from harness.backbones.profiles import Profile, load_profile, profile_names
+from harness.backbones import Profile, load_profile, profile_names
 from harness.cli.modes import settings
 from harness.cli.options import json_option
 from harness.cli.output import print_json, table
@@ -55,7 +55,7 @@ def _row(profile: Profile) -> tuple[str, ...]:
         number(profile.window),
         *("-" if price is None else f"{price:g}" for price in prices),
         _key(profile),
-        profile.endpoint,
+        profile.endpoint or "-",
     )
 
 

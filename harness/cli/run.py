@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 import sandbox
-from harness.backbones.profiles import DEFAULT_MODEL
+from harness.backbones import DEFAULT_MODEL
 from harness.cli.errors import INTERRUPTED
 from harness.cli.options import Names, data_dir_option, sandbox_option, set_option
 from harness.cli.output import notice
 from harness.cli.plan import print_plan
 from harness.cli.request import Job, Request
 from harness.cli.score import print_scores
-from harness.errors import HarnessError
+from harness.errors import InfrastructureError
 from harness.ledger import read_ledger
 from harness.prices import cost
 from harness.progress import RunListener
@@ -95,7 +95,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             outcomes.append(_run(job, request, backend, resume, typed))
             if outcomes[-1].interrupted:
                 break
-    except (HarnessError, sandbox.SandboxError, KeyboardInterrupt):
+    except (InfrastructureError, sandbox.SandboxError, KeyboardInterrupt):
         if any((job.out / MANIFEST).exists() for job in jobs):
             notice(f"to go on: {again}")
         raise
@@ -110,13 +110,13 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
     assert job.backbone is not None
     export, prices = job.graph.export, job.profile.prices
     listener = RunListener(
+        f"{job.graph.name}, {job.mode.name}, {job.profile.name}: {job.out}",
         lambda node: str(export.node(node)["name"]),
         export.is_candidate,
         request.retry,
         earlier=read_ledger(job.out) if resume else (),
         questions=job.questions.questions,
     )
-    listener.notice(f"{job.graph.name}, {job.mode.name}, {job.profile.name}: {job.out}")
     config = RunConfig(
         graph=job.graph.name,
         export=export,

@@ -70,7 +70,7 @@ class TestScore:
         result = run_cli("score", str(run))
         assert result.code == 0
         lines = result.stdout.splitlines()
-        assert lines[0].split() == ["run", "counted", "n", "Hit@1", "Hit@5", "Recall@20", "MRR"]
+        assert lines[0].split() == ["counted", "n", "Hit@1", "Hit@5", "Recall@20", "MRR"]
         assert "failed = miss (1 failed)  3  33.3 [6.1, 79.2]" in lines[1]
         assert "failures left out" in lines[2]
         assert "50.0 [9.5, 90.5]" in lines[2]
@@ -129,8 +129,8 @@ class TestShow:
         for expected in (
             "question q1: Which papers are first?", "turn 1", "turn 2", "for n in 1 2", "timeout: 5",
             "lines folded (--full shows them)", "line 99", "characters folded",
-            "cut: 5,000 characters left out of the middle, 1 lines shortened; the output is in the sandbox as"
-            " outputs/001.txt, and saved as", "cleared from the conversation before turn 2", "1 results cleared",
+            "cut: 5,000 characters left out of the middle, 1 line shortened; the output is in the sandbox as"
+            " outputs/001.txt, and saved as", "cleared from the conversation before turn 2", "1 result cleared",
             "the harness said: 5 turns are left", "repaired: ids with names", "rejected: 99 (unknown)",
             "verdict: hit", "1  0  node 0  right", "2  30  node 30", "gold that was not given:", "2  node 2",
         ):  # fmt: skip
@@ -228,14 +228,14 @@ class TestExport:
         mistake(run_cli("export", "tables", *tables, "--out", out), "nobody")
         result = run_cli("export", "tables", *tables, "--out", out, "--skip-bad-rows")
         assert result.code == 0
-        assert "left out 1 rows" in result.stderr
+        assert "left out 1 row:" in result.stderr
 
 
 class TestGraphs:
     def test_table_and_json(self, tmp_path: Path) -> None:
         make_export(tmp_path / "exports", name="mine")
         result = run_cli("graphs", "--data-dir", str(tmp_path))
-        assert ["mine", "ready", "60", "30"] == result.stdout.splitlines()[-1].split()[:4]
+        assert result.stdout.splitlines()[-1].split()[:4] == ["mine", "ready", "60", "30"]
         assert "3 test, 1 train, 1 val" in result.stdout
         listed = json.loads(run_cli("graphs", "--json", env={"HARNESS_DATA": str(tmp_path)}).stdout)
         assert (listed[0]["name"], listed[0]["state"]) == ("biogo", "embedded")
