@@ -69,14 +69,15 @@ def answer_of(states: Sequence[AgentState], method: Fusion, seed: int, k: int) -
     shuffle = f"{seed}:{states[0].query_id}"
     return FusedAnswer(
         state="failed" if failed == len(states) else "scored",
-        ids=fuse([_ids(state.last) for state in states], method, k, shuffle),
-        first=fuse([_ids(state.first) for state in states], method, k, shuffle),
+        ids=fuse([usable_ids(state.last) for state in states], method, k, shuffle),
+        first=fuse([usable_ids(state.first) for state in states], method, k, shuffle),
         attempts=sum(record.stop_reason != "interrupted" for state in states for record in state.records),
         failed_agents=failed,
     )
 
 
-def _ids(record: AttemptRecord | None) -> tuple[int, ...]:
+def usable_ids(record: AttemptRecord | None) -> tuple[int, ...]:
+    """The answer of one attempt; none of an attempt that failed for infrastructure reasons, whatever it selected."""
     return () if record is None or record.is_infrastructure else record.ids
 
 

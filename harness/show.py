@@ -17,13 +17,13 @@ from rich.text import Text
 
 from exporter import Export
 from harness.errors import UserError
+from harness.events import read_events
 from harness.ledger import AttemptRecord, fold, read_ledger
 from harness.metrics import score_answer
 from harness.questions import Question
 from harness.runfiles import read_manifest, recorded_export, recorded_questions
 from harness.suggest import did_you_mean
 from harness.text import count_of, duration, line, money, number, plain, shorten, size
-from harness.trajectory import read_events
 
 _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line

@@ -1,4 +1,4 @@
-"""One attempt's events, appended to a JSON Lines file as they happen, and read back.
+"""One attempt's events, appended to a JSON Lines file as they happen. `harness.events` reads them back.
 
 Every event has `schema_version`, `seq` (from 0, without gaps), `time` (Unix seconds) and `type`. Types and their fields
 are in `harness/schemas/event.schema.json`. A file is written once, by one process; a crash can only tear its last line.
@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
 import orjson
 
+from harness.events import SCHEMA_VERSION
 from harness.files import write_once
 from harness.messages import Reply, ToolCall
 from harness.observe import Observation
-
-SCHEMA_VERSION = 1
-_LONGEST_NAME = 120
 
 
 class TrajectoryWriter:
@@ -95,31 +90,3 @@ class TrajectoryWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a trajectory in order, without a torn last line. A bad line before it raises ValueError."""
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.endswith(b"\n"):
-                return  # torn by a crash
-            try:
-                event = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise ValueError(f"{path}:{number}: not a JSON event: {error}") from None
-            yield event
-
-
-def trajectory_path(query_id: str, agent: int, attempt: int) -> Path:
-    """Where an attempt's trajectory lies, relative to the run folder."""
-    return Path("trajectories") / folder_name(query_id) / f"{agent}-{attempt}.jsonl"
-
-
-def folder_name(query_id: str) -> str:
-    """A query id as one file name: percent-escaped, and shortened with a hash where it is long."""
-    name = quote(query_id, safe=" ()+,;=@")
-    if re.fullmatch(r"\.*", name):
-        name = name.replace(".", "%2E") or "%"
-    if len(name) <= _LONGEST_NAME:
-        return name
-    return f"{name[:80]}-{hashlib.sha256(query_id.encode()).hexdigest()[:16]}"

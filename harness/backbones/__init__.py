@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.backbones.profiles import DEFAULT_MODEL, Prices, Profile, bare_profile, load_profile, profile_names
+from harness.backbones.profiles import DEFAULT_MODEL, Profile, bare_profile, load_profile, profile_names
 from harness.errors import UserError
 from harness.messages import Backbone
 
-__all__ = ["DEFAULT_MODEL", "OTHERS", "Prices", "Profile", "load_profile", "make_backbone", "profile_names"]
+__all__ = ["DEFAULT_MODEL", "OTHERS", "Profile", "load_profile", "make_backbone", "profile_names"]
 
 OTHERS: Final = ("scripted:FILE", "replay:RUN", "manual", "demo")
 

@@ -19,20 +19,11 @@ from urllib.parse import urlsplit
 
 from harness.config import config_path, load_config
 from harness.errors import UserError
+from harness.prices import Prices
 from harness.settings import build, merge
 from harness.suggest import hint
 
 DEFAULT_MODEL = "gpt-6-luna"
-
-
-@dataclass(frozen=True)
-class Prices:
-    """US dollars per million tokens; None where unknown. `cached` and `reasoning` None: no price of their own."""
-
-    input: float | None = None
-    cached: float | None = None
-    output: float | None = None
-    reasoning: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class Profile:
     max_output: int | None = None
     parallel_tool_calls: bool | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)  # further fields of the request, over ours
-    prices: Prices = Prices()
+    prices: Prices = field(default_factory=Prices)
     timeout: float = 900.0  # one request, from sending to the last byte
     connect_timeout: float = 15.0
     tries: int = 10  # requests sent at most for one reply

@@ -44,6 +44,10 @@ class ReplayBackbone:
         self._loaded: dict[AttemptKey, _Recording] = {}
         self._lock = threading.Lock()
 
+    def knows(self, query_id: str) -> bool:
+        """Whether there is a recording of this question."""
+        return query_id in self.query_ids
+
     def complete(self, request: Request) -> Reply:
         """The recorded reply at this point of the conversation. Raises BackboneError where there is none."""
         key = self._recorded(request.key)

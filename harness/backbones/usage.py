@@ -1,11 +1,10 @@
-"""Token counts out of the forms in which providers report them, and what they cost."""
+"""Token counts out of the forms in which providers report them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from harness.backbones.profiles import Prices
 from harness.messages import Usage
 
 
@@ -39,19 +38,6 @@ def parse_usage(reported: Any) -> Usage:
     if total is not None and given is not None and output is not None and total > given + output:
         output = total - given
     return Usage(given, cached, output, reasoning)
-
-
-def cost(usage: Usage, prices: Prices) -> float | None:
-    """US dollars of one request; None where a count or a price that it needs is unknown, never 0 for lack of one."""
-    if usage.input is None or usage.output is None or prices.input is None or prices.output is None:
-        return None
-    cached = min(usage.cached or 0, usage.input)
-    reasoning = min(usage.reasoning or 0, usage.output)
-    cached_price = prices.input if prices.cached is None else prices.cached
-    reasoning_price = prices.output if prices.reasoning is None else prices.reasoning
-    spent = (usage.input - cached) * prices.input + cached * cached_price
-    spent += (usage.output - reasoning) * prices.output + reasoning * reasoning_price
-    return spent / 1_000_000
 
 
 def _count(table: Mapping[str, Any], key: str) -> int | None:

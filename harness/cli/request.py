@@ -11,6 +11,7 @@ from typing import Any
 from harness.backbones import OTHERS, Profile, load_profile, make_backbone
 from harness.cli.output import notice
 from harness.errors import UserError
+from harness.events import folder_name
 from harness.graphs import Graph, data_directory, open_graph, verify
 from harness.ledger import RetryPolicy
 from harness.messages import Backbone
@@ -18,7 +19,6 @@ from harness.modes import Mode, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
 from harness.settings import parse_assignments
-from harness.trajectory import folder_name
 from sandbox.choose import Kind
 
 RUNS = Path("runs")

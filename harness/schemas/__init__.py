@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import orjson
 
+from harness.events import trajectory_path
 from harness.ledger import LEDGER, read_ledger
-from harness.trajectory import trajectory_path
 
 
 @dataclass(frozen=True)

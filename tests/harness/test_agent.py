@@ -13,13 +13,14 @@ from exporter import Export
 from harness.accounting import Account
 from harness.agent import Outcome, Task, run_attempt
 from harness.errors import BackboneError, ContextOverflow
+from harness.events import read_events
 from harness.messages import AttemptKey, Reply, Request, Usage
 from harness.modes import load_mode
 from harness.schemas import validator
 from harness.settings import parse_assignments
 from harness.slot import SandboxPool
 from harness.tools import make_toolbox
-from harness.trajectory import TrajectoryWriter, read_events
+from harness.trajectory import TrajectoryWriter
 from sandbox import Backend, Spec
 from tests.support.words import Turn, Words, bash, call, calls, says
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from harness.errors import UserError
+from harness.events import trajectory_path
 from harness.ledger import read_ledger
 from harness.messages import Entry, Reply, Usage
 from harness.rundir import open_run, versions
-from harness.trajectory import TrajectoryWriter, trajectory_path
+from harness.trajectory import TrajectoryWriter
 
 
 def manifest(**changes: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.events import folder_name, read_events, trajectory_path
 from harness.files import write_atomic
-from harness.trajectory import TrajectoryWriter, folder_name, read_events, trajectory_path
+from harness.trajectory import TrajectoryWriter
 
 
 def test_events_are_on_disk_before_the_next_step(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from exporter import Export, export_tables
+from harness.events import trajectory_path
 from harness.ledger import AttemptRecord, Ledger, Times
 from harness.modes import load_mode
 from harness.questions import QuestionSet, load_questions
-from harness.trajectory import trajectory_path
 
 NODES = [
     {"id": f"X:{number}", "type": "paper" if number % 2 == 0 else "author", "name": f"node {number}"}

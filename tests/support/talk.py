@@ -31,10 +31,12 @@ def result(call_id: str, text: str = "output") -> Entry:
     return Entry("tool", text, call_id=call_id)
 
 
-def request(*entries: Entry, turn: int = 1, query_id: str = "q1", **values: Any) -> Request:
+def request(
+    *entries: Entry, turn: int = 1, query_id: str = "q1", agent: int = 0, attempt: int = 0, **values: Any
+) -> Request:
     """A request with two tools."""
     given: dict[str, Any] = {"query": "question", "tools": TOOLS} | values
-    return Request(AttemptKey(query_id, 0, 0), turn, entries=entries or (user(),), **given)
+    return Request(AttemptKey(query_id, agent, attempt), turn, entries=entries or (user(),), **given)
 
 
 def answer_calls(reply: Reply, texts: Sequence[str] = ()) -> list[Entry]:
