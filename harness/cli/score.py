@@ -60,7 +60,7 @@ def print_scores(scores: Sequence[RunScore]) -> None:
     for score in scores:
         for state, what in (("open", "not asked yet"), ("without_gold", "without gold, so not scored")):
             if score.count(state):
-                notice(f"{score.run}: {score.count(state)} of {count_of(len(score.queries), 'question')} {what}")
+                notice(f"{score.run}: {score.count(state)} of {count_of(len(score.questions), 'question')} {what}")
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str, named: bool) -> str:

@@ -12,9 +12,10 @@ import pexpect
 import pytest
 
 from exporter import Export
+from harness.events import trajectory_path
 from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.observe import Observation
-from harness.trajectory import TrajectoryWriter, trajectory_path
+from harness.trajectory import TrajectoryWriter
 from tests.support.cli import mistake, run_cli
 from tests.support.runs import EDGES, NODES, attempt, jsonl, make_export, make_run
 
