@@ -58,7 +58,8 @@ class Tally:
 class RunListener:
     """Prints to stderr. `title` says what runs, `name_of` gives a node's name, `is_candidate` what can be an answer.
 
-    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again.
+    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again. No `bar` where
+    somebody else writes to the terminal meanwhile.
     """
 
     def __init__(
@@ -69,8 +70,9 @@ class RunListener:
         retry: RetryPolicy,
         earlier: Iterable[AttemptRecord] = (),
         questions: Iterable[Question] = (),
+        bar: bool = True,
     ) -> None:
-        self._title = title
+        self._title, self._bar = title, bar
         self._name_of, self._is_candidate, self._retry = name_of, is_candidate, retry
         self._tally = Tally()
         self._count_earlier(list(earlier), {question.id: question for question in questions})
@@ -82,7 +84,7 @@ class RunListener:
         """Say what runs and show the bar, where there is a terminal."""
         already = f", {count_of(done, 'attempt')} of {total} done before" if done else ""
         self._print(line(self._title + already))
-        if not self._console.is_terminal:
+        if not (self._bar and self._console.is_terminal):
             return
         self._progress = Progress(
             BarColumn(bar_width=20),

@@ -41,6 +41,11 @@ class Job:
         """How many attempts are due, without retries."""
         return len(self.questions.questions) * self.mode.agents.count
 
+    @property
+    def interactive(self) -> bool:
+        """Whether a person at this terminal is the model."""
+        return getattr(self.backbone, "interactive", False)
+
 
 @dataclass(frozen=True)
 class Request:

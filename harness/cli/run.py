@@ -80,13 +80,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     request = Request(**options)
     jobs = request.jobs()
-    if request.dry_run:
-        print_plan(jobs, request)
-        return 0
+    try:
+        if request.dry_run:
+            print_plan(jobs, request)
+            return 0
+        return _run_all(jobs, request, ctx.find_root().meta["harness.command"])
+    finally:
+        getattr(jobs[0].backbone, "close", lambda: None)()  # one for all jobs; those that hold connections have it
+
+
+def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int:
     resumed = [request.resume and (job.out / MANIFEST).exists() for job in jobs]
     for job, resume in zip(jobs, resumed, strict=True):
         check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
-    typed = ctx.find_root().meta["harness.command"]
     again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
     backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
     outcomes = []
@@ -116,6 +122,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
         request.retry,
         earlier=read_ledger(job.out) if resume else (),
         questions=job.questions.questions,
+        bar=not job.interactive,
     )
     config = RunConfig(
         graph=job.graph.name,
@@ -127,7 +134,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
         questions=job.questions,
         out=job.out,
         command=typed,
-        workers=request.workers,
+        workers=1 if job.interactive else request.workers,
         retry=request.retry,
         resume=resume,
         window=job.profile.window,

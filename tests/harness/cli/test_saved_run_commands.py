@@ -153,7 +153,7 @@ class TestShow:
 
     def test_a_terminal_gets_colours_and_a_pager_but_no_control_characters_of_the_trajectory(self, run: Path) -> None:
         env = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "100"}
-        text = pexpect.run(f'{sys.executable} -c "{PROGRAM}" show {run} q1', env=env, encoding="utf-8")  # type: ignore[arg-type]
+        text = pexpect.run(f'{sys.executable} -c "{PROGRAM}" show {run} q1', env=env, encoding="utf-8")
         assert "\x1b[" in text
         assert "\x1b]0;owned" not in text
         assert "\x1b[2J" not in text
