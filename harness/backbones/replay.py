@@ -18,8 +18,8 @@ from typing import Any, Final, get_args
 import orjson
 
 from harness.errors import BackboneError, UserError
+from harness.events import read_events
 from harness.messages import AttemptKey, Entry, FinishReason, Reply, Request, ToolCall, Usage
-from harness.trajectory import read_events
 
 EXCERPT: Final = 80  # characters of either text from where they differ
 
