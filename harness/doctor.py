@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import sandbox
 from harness import __version__
-from harness.backbones.profiles import load_profile, profile_names
+from harness.backbones import load_profile, profile_names
 from harness.config import config_path
 from harness.errors import UserError
 from harness.graphs import list_graphs

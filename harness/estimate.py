@@ -59,7 +59,7 @@ def estimate(
 
 def _assumed(attempts: int, cost_of: Callable[[Usage], float | None]) -> Estimate:
     basis = (
-        f"assumed, there being no earlier runs: {_TURNS[0]} to {_TURNS[1]} requests an attempt,"
+        f"assumed, for want of {_ENOUGH} earlier attempts: {_TURNS[0]} to {_TURNS[1]} requests an attempt,"
         f" {_INPUT_PER_TURN[0]:,} to {_INPUT_PER_TURN[1]:,} input tokens each ({_CACHED_SHARE:.0%} of them cached),"
         f" {_OUTPUT_PER_TURN[0]:,} to {_OUTPUT_PER_TURN[1]:,} output tokens"
     )

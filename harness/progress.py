@@ -22,7 +22,7 @@ from rich.text import Text
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold
 from harness.metrics import score_answer
 from harness.questions import Question
-from harness.text import duration, line, money, number, shorten
+from harness.text import count_of, duration, line, money, number, shorten
 
 _SHOWN_IDS = 3
 _NARROWEST = 20  # cells for a question on a small terminal
@@ -56,19 +56,23 @@ class Tally:
 
 
 class RunListener:
-    """Prints to stderr. `name_of` gives a node's name, `is_candidate` what can be an answer.
+    """Prints to stderr. `title` says what runs, `name_of` gives a node's name, `is_candidate` what can be an answer.
 
-    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again.
+    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again. No `bar` where
+    somebody else writes to the terminal meanwhile.
     """
 
     def __init__(
         self,
+        title: str,
         name_of: Callable[[int], str],
         is_candidate: Callable[[int], bool],
         retry: RetryPolicy,
         earlier: Iterable[AttemptRecord] = (),
         questions: Iterable[Question] = (),
+        bar: bool = True,
     ) -> None:
+        self._title, self._bar = title, bar
         self._name_of, self._is_candidate, self._retry = name_of, is_candidate, retry
         self._tally = Tally()
         self._count_earlier(list(earlier), {question.id: question for question in questions})
@@ -77,8 +81,10 @@ class RunListener:
         self._task: TaskID | None = None
 
     def started(self, total: int, done: int) -> None:
-        """Show the bar, where there is a terminal."""
-        if not self._console.is_terminal:
+        """Say what runs and show the bar, where there is a terminal."""
+        already = f", {count_of(done, 'attempt')} of {total} done before" if done else ""
+        self._print(line(self._title + already))
+        if not (self._bar and self._console.is_terminal):
             return
         self._progress = Progress(
             BarColumn(bar_width=20),
@@ -124,7 +130,8 @@ class RunListener:
         return "hit" if scores.hit1 else "found" if scores.mrr else "miss"
 
     def _line(self, record: AttemptRecord, question: Question, verdict: str, final: bool) -> str:
-        end = f"{self._mark(record, question, verdict, final)}  {record.turns} turns  {duration(record.times.wall)}"
+        mark = self._mark(record, question, verdict, final)
+        end = f"{mark}  {count_of(record.turns, 'turn')}  {duration(record.times.wall)}"
         answer = self._answer(record)
         start = line(record.query_id)
         if record.agent:

@@ -1,31 +1,28 @@
-"""Scores of a run, from its ledger and the gold of the questions that its manifest names. Needs no key, no sandbox.
+"""Scores of a run: means over its questions, with intervals, and what they took. Needs no key, no sandbox.
 
 An attempt that failed for infrastructure reasons is counted both ways: as a miss, and left out. A question that was
-never asked (the run was stopped) is in neither figure. Means are over questions.
+not asked to the end (the run was stopped) is in neither figure.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter import Export
-from harness.errors import UserError
 from harness.files import write_json
 from harness.intervals import interval
-from harness.ledger import AgentState, AttemptRecord, fold, read_ledger, total_usage
-from harness.messages import Usage
-from harness.metrics import METRICS, ZERO, Scores, score_answer
-from harness.prices import PriceList, cost
-from harness.questions import Question
-from harness.runfiles import read_manifest, recorded_export, recorded_questions
+from harness.ledger import total_usage
+from harness.metrics import METRICS, Scores
+from harness.prices import PriceList
+from harness.results import TIMES, QuestionResult, RunResults, read_results
 
 SCORES = "scores.json"
 SCHEMA_VERSION = 1
+ASKED = ("scored", "failed")  # the states of questions that the figures count
 
 
 @dataclass(frozen=True)
@@ -49,17 +46,6 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class QueryScore:
-    """One question of a run. `state` is scored, failed, open (not asked) or without_gold."""
-
-    id: str
-    state: str
-    scores: Scores
-    first: Scores
-    attempts: int
-
-
-@dataclass(frozen=True)
 class RunScore:
     """Everything that `harness score` says about one run.
 
@@ -71,7 +57,7 @@ class RunScore:
     graph: str
     mode: str
     model: str
-    queries: tuple[QueryScore, ...]
+    questions: tuple[QuestionResult, ...]
     failed_is_miss: Figures
     failed_left_out: Figures
     first_attempt: Figures | None
@@ -83,8 +69,8 @@ class RunScore:
     times: dict[str, float]
 
     def count(self, state: str) -> int:
-        """How many questions are in `state`."""
-        return sum(query.state == state for query in self.queries)
+        """How many questions are in `state`: scored, failed, open or without_gold."""
+        return sum(question.state == state for question in self.questions)
 
     def as_dict(self) -> dict[str, Any]:
         """The form of `--json` and of scores.json, without the single questions."""
@@ -94,87 +80,51 @@ class RunScore:
             **self.failed_is_miss.as_dict(),
             "failed_left_out": self.failed_left_out.as_dict(),
             "first_attempt": self.first_attempt.as_dict() if self.first_attempt else None,
-            "questions": len(self.queries),
-            **{state: self.count(state) for state in ("scored", "failed", "open", "without_gold")},
+            "questions": len(self.questions),
+            **{state: self.count(state) for state in (*ASKED, "open", "without_gold")},
             **{key: getattr(self, key) for key in ("attempts", "stop_reasons", "usage", "cost", "turns", "times")},
         }
 
 
 def score_run(run: Path, prices: PriceList | None = None) -> RunScore:
     """Score the run folder `run`; `prices` replaces the recorded costs. Raises UserError."""
-    manifest = read_manifest(run)
-    export = recorded_export(manifest, run)
-    questions = recorded_questions(manifest, export, run)
-    try:
-        records = read_ledger(run)
-    except ValueError as error:
-        raise UserError(str(error), f"harness check {run} says what else is wrong") from None
-    states = fold(records)
-    if any(agent for _, agent in states):
-        raise UserError(f"{run} has several agents a question: their votes have to be fused before they are scored")
-    queries = tuple(_score_query(question, states.get((question.id, 0)), export) for question in questions)
-    asked = [query for query in queries if query.state in ("scored", "failed")]
-    model = manifest["model"]
+    return score_results(read_results(run, prices))
+
+
+def score_results(results: RunResults) -> RunScore:
+    """The score of a run whose results have been read."""
+    questions = tuple(results.questions.values())
+    asked = [question for question in questions if question.state in ASKED]
+    records = [record for question in questions for record in question.records]
+    costs = [question.cost for question in questions]
+    retried = any(question.attempts > len(question.agents) for question in asked)
     return RunScore(
-        run=str(run),
-        graph=manifest["graph"],
-        mode=manifest["mode"]["name"],
-        model=model["name"],
-        queries=queries,
-        failed_is_miss=Figures.over([query.scores for query in asked]),
-        failed_left_out=Figures.over([query.scores for query in asked if query.state == "scored"]),
-        first_attempt=Figures.over([q.first for q in asked]) if any(q.attempts > 1 for q in asked) else None,
+        run=str(results.path),
+        graph=results.graph,
+        mode=str(results.mode["name"]),
+        model=results.model,
+        questions=questions,
+        failed_is_miss=Figures.over([question.scores for question in asked]),
+        failed_left_out=Figures.over([question.scores for question in asked if question.state == "scored"]),
+        first_attempt=Figures.over([question.first for question in asked]) if retried else None,
         attempts=len(records),
         stop_reasons=dict(Counter(record.stop_reason for record in records)),
         usage=total_usage([record.usage for record in records]),
-        cost=_cost(records, prices, model["name"]),
-        turns=sum(record.turns for record in records),
-        times=_times(records),
+        cost=None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        turns=sum(question.turns for question in questions),
+        times={part: math.fsum(question.time(part) for question in questions) for part in TIMES},
     )
 
 
 def write_scores(run: Path, score: RunScore) -> None:
     """Write scores.json into the run folder. Raises OSError."""
     queries = [
-        {"id": q.id, "state": q.state, **dict(zip(METRICS, q.scores, strict=True)), "attempts": q.attempts}
-        for q in score.queries
+        {
+            "id": each.question.id,
+            "state": each.state,
+            **dict(zip(METRICS, each.scores, strict=True)),
+            "attempts": each.attempts,
+        }
+        for each in score.questions
     ]
     write_json(run / SCORES, {**score.as_dict(), "queries": queries})
-
-
-def _score_query(question: Question, state: AgentState | None, export: Export) -> QueryScore:
-    if not question.gold:
-        return QueryScore(question.id, "without_gold", ZERO, ZERO, 0)
-    if state is None or state.last is None:
-        return QueryScore(question.id, "open", ZERO, ZERO, 0)
-    counted = sum(record.stop_reason != "interrupted" for record in state.records)
-    return QueryScore(
-        question.id,
-        "failed" if state.last.is_infrastructure else "scored",
-        _score_record(question, state.last, export),
-        _score_record(question, state.first, export),
-        counted,
-    )
-
-
-def _score_record(question: Question, record: AttemptRecord | None, export: Export) -> Scores:
-    if record is None or record.is_infrastructure:
-        return ZERO
-    return score_answer(record.ids, question.gold, export.is_candidate)
-
-
-def _cost(records: Sequence[AttemptRecord], prices: PriceList | None, model: str) -> float | None:
-    if prices is None:
-        costs = [record.cost for record in records]
-    else:
-        costs = [cost(Usage(**record.usage), prices.of(model)) for record in records]
-    return math.fsum(each for each in costs if each is not None) if None not in costs else None
-
-
-def _times(records: Sequence[AttemptRecord]) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for record in records:
-        times: Mapping[str, float] = asdict(record.times)
-        for name, seconds in times.items():
-            sums[name] = sums.get(name, 0.0) + seconds
-    return sums

@@ -23,9 +23,9 @@ from harness.metrics import score_answer
 from harness.questions import Question
 from harness.runfiles import read_manifest, recorded_export, recorded_questions
 from harness.suggest import did_you_mean
-from harness.text import duration, line, money, number, plain, shorten, size
+from harness.text import count_of, duration, line, money, number, plain, shorten, size
 
-_FOLDED_LINES = 8  # of an output, half from its head and half from its tail
+_FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
 _QUESTION_WIDTH = 60
 _CODE = {"bash": ("command", "bash")}  # tool -> the argument that holds code, and its language
@@ -147,9 +147,9 @@ class AttemptPrinter:
 
     def _request(self, event: Mapping[str, Any]) -> None:
         self._rule(f"turn {event['turn']}")
-        cleared = f", {len(event['cleared'])} results cleared" if event["cleared"] else ""
+        cleared = f", {count_of(len(event['cleared']), 'result')} cleared" if event["cleared"] else ""
         self._say(
-            f"request: {event['entries']} entries, {size(event['bytes'])},"
+            f"request: {count_of(event['entries'], 'message')}, {size(event['bytes'])},"
             f" about {number(event['tokens_estimate'])} tokens{cleared}",
             "dim",
         )
@@ -176,7 +176,7 @@ class AttemptPrinter:
         if event["exec"]:
             ran = event["exec"]
             self._say(
-                f"{ran['termination']}, {size(ran['total_bytes'])}, {number(ran['lines'])} lines,"
+                f"{ran['termination']}, {size(ran['total_bytes'])}, {count_of(ran['lines'], 'line')},"
                 f" {duration(ran['wall'])} wall, {duration(ran['cpu'])} cpu, {size(ran['memory'])}",
                 "dim",
             )
@@ -199,11 +199,9 @@ class AttemptPrinter:
             self._say(f"{line(name)}: {line(str(value))}")
 
     def _clear(self, event: Mapping[str, Any]) -> None:
-        self._say(
-            f"cleared {len(event['call_ids'])} results: about {number(event['tokens_before'])} tokens before,"
-            f" {number(event['tokens_after'])} after",
-            "yellow",
-        )
+        what = count_of(len(event["call_ids"]), "result")
+        before, after = number(event["tokens_before"]), number(event["tokens_after"])
+        self._say(f"cleared {what}: about {before} tokens before, {after} after", "yellow")
 
     def _notice(self, event: Mapping[str, Any]) -> None:
         self._say(f"the harness said: {line(event['text'])}", "yellow")
@@ -240,7 +238,7 @@ class AttemptPrinter:
             self._say(f"     {node}  {run.name_of(node)}")
         usage = record.usage
         self._say(
-            f"{record.turns} turns, {duration(record.times.wall)}, {number(usage.get('input'))} tokens in,"
+            f"{count_of(record.turns, 'turn')}, {duration(record.times.wall)}, {number(usage.get('input'))} tokens in,"
             f" {number(usage.get('output'))} out, cost {money(record.cost)}",
             "dim",
         )
@@ -260,7 +258,7 @@ def folded(text: str) -> Iterable[str]:
     """Head and tail of a long text, with a line between them that says how much is folded away."""
     rows = text.split("\n")
     half = _FOLDED_LINES // 2
-    if len(rows) > _FOLDED_LINES + 1:
+    if len(rows) > _FOLDED_LINES + 3:
         rows = [*rows[:half], f"… {len(rows) - 2 * half:,} lines folded (--full shows them) …", *rows[-half:]]
     for row in rows:
         more = len(row) - _FOLDED_WIDTH
@@ -273,7 +271,7 @@ def _cut(event: Mapping[str, Any], run: Path) -> str:
     if cut["characters"]:
         parts.append(f"{number(cut['characters'])} characters left out of the middle")
     if cut["lines"]:
-        parts.append(f"{number(cut['lines'])} lines shortened")
+        parts.append(f"{count_of(cut['lines'], 'line')} shortened")
     where = f"the output is in the sandbox as {cut['spill']}" if cut["spill"] else "the rest was lost"
     if event["blob"]:
         where += f", and saved as {run / 'blobs' / event['blob']}"

@@ -46,6 +46,11 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
+def count_of(count: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def duration(seconds: float | None) -> str:
     """Seconds as `4.2 s`, `3:07` or `1:02:03`."""
     if seconds is None:

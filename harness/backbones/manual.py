@@ -45,6 +45,7 @@ class ManualBackbone:
     """Reads turns from a descriptor, by default standard input."""
 
     name = "manual"
+    interactive = True  # it has the terminal to itself: one question at a time, no progress bar
 
     def __init__(self, source: int | None = None, write: Callable[[str], object] | None = None) -> None:
         self._lines = _lines(sys.stdin.fileno() if source is None else source)

@@ -11,7 +11,7 @@ from harness.cli.export import file_progress
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.schemas import check_run
-from harness.text import line
+from harness.text import count_of, line
 
 FAULTS = 1
 
@@ -39,5 +39,5 @@ def command(path: Path) -> int:
         )
     for file, number, message in faults:
         click.echo(line(f"{file}{'' if number is None else f':{number}'}: {message}"))
-    notice(f"{path}: {len(faults)} faults" if faults else f"{path}: no faults")
+    notice(f"{path}: {count_of(len(faults), 'fault')}" if faults else f"{path}: no faults")
     return FAULTS if faults else 0

@@ -1,4 +1,4 @@
-"""Flag defaults from the user's config.toml, in the form that click takes."""
+"""Flags from the environment, and their defaults from the user's config.toml in the form that click takes."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def _defaults(command: click.Command, table: Any, shared: Mapping[str, Any], whe
     for name, inner in groups.items():
         defaults[name] = _defaults(inner, table.get(name, {}), shared, f"{where}.{name}")
     return defaults
+
+
+def name_variables(command: click.Command, prefix: str) -> None:
+    """Give each flag the environment variable that is called as it is: `--base-url` of run is HARNESS_RUN_BASE_URL."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.envvar is None:
+            option.envvar = f"{prefix}_{flag_key(option).upper()}"
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            name_variables(inner, f"{prefix}_{name.upper()}")
 
 
 def flag_key(option: click.Option) -> str:

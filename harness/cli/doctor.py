@@ -50,10 +50,17 @@ def _sandbox_rows(report: SandboxReport) -> list[tuple[str, str, str]]:
     name = f"sandbox {report.kind}"
     if report.found is None:
         return [("missing", name, report.error), ("", "", f"hint: {report.hint}")]
-    details = ", ".join(f"{key} {value}" for key, value in report.found.items() if key != "kind" and value)
+    details = ", ".join(f"{key} {_brief(value)}" for key, value in report.found.items() if key != "kind" and value)
     failed = [result for result in report.probe if not result["passed"]]
     rows = [("missing" if failed else "ok", name, details)]
     if not failed:
         rows.append(("ok", f"isolation {report.kind}", f"{len(report.probe)} probes passed"))
     rows += [("FAILED", f"isolation {report.kind}", f"{result['name']}: {result['detail']}") for result in failed]
     return rows
+
+
+def _brief(value: object) -> str:
+    """A hash is told by its beginning; the whole of it is in --json."""
+    text = str(value)
+    digest = text.rpartition(":")[2]
+    return digest[:12] if len(digest) == 64 and digest.isalnum() else text

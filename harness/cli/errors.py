@@ -93,7 +93,7 @@ def _origin(error: click.BadParameter) -> str:
         return ""
     source = error.ctx.get_parameter_source(error.param.name)
     if source is ParameterSource.ENVIRONMENT:
-        return f"it is set by {error.param.envvar or f'{error.ctx.auto_envvar_prefix}_{error.param.name.upper()}'}"
+        return f"it is set by {error.param.envvar}"
     return f"it is set in {config_path()}" if source is ParameterSource.DEFAULT_MAP else ""
 
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from exporter import export_tables
 from harness.cli.options import Names
 from harness.cli.output import notice
-from harness.text import number, plain
+from harness.text import count_of, number, plain
 
 
 @click.group()
@@ -66,7 +66,7 @@ def tables(
             progress=progress,
         )
     for why, count in export.manifest["source"].get("skipped", {}).items():
-        notice(f"left out {count} rows: {why}")
+        notice(f"left out {count_of(count, 'row')}: {why}")
     click.echo(f"{out}: {number(export.node_count)} nodes, {number(export.schema['edges'])} edges")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from harness.backbones.profiles import Profile, load_profile, profile_names
+from harness.backbones import Profile, load_profile, profile_names
 from harness.cli.modes import settings
 from harness.cli.options import json_option
 from harness.cli.output import print_json, table

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from harness.cli.defaults import SHARED, flag_key
+from harness.cli.defaults import PROFILES, SHARED, flag_key
 from harness.cli.root import root
 
 _WIDTH = 100
@@ -59,11 +59,11 @@ def _settings(command: click.Command, context: click.Context) -> Iterator[str]:
     table = ".".join(context.command_path.split()[1:])
     shared = {flag: key for key, flag in SHARED.items()}
     for option in command.params:
-        if isinstance(option, click.Option) and option.name is not None:
+        if isinstance(option, click.Option):
             key = flag_key(option)
-            variables = option.envvar or f"{context.auto_envvar_prefix}_{option.name.upper()}"
-            keys = [f"`{table}.{key}`", *([f"`{shared[key]}`"] if key in shared else [])]
-            yield f"| `{max(option.opts, key=len)}` | `{variables}` | {', '.join(keys)} |"
+            own = [] if table == PROFILES else [f"`{table}.{key}`"]  # that table holds the profiles themselves
+            keys = [*own, *([f"`{shared[key]}`"] if key in shared else [])]
+            yield f"| `{max(option.opts, key=len)}` | `{option.envvar}` | {', '.join(keys)} |"
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.backbones import make_backbone
-from harness.backbones.profiles import Profile, load_profile
+from harness.backbones import OTHERS, Profile, load_profile, make_backbone
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.events import folder_name
@@ -20,6 +19,7 @@ from harness.modes import Mode, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
 from harness.settings import parse_assignments
+from sandbox.choose import Kind
 
 RUNS = Path("runs")
 
@@ -41,6 +41,11 @@ class Job:
         """How many attempts are due, without retries."""
         return len(self.questions.questions) * self.mode.agents.count
 
+    @property
+    def interactive(self) -> bool:
+        """Whether a person at this terminal is the model."""
+        return getattr(self.backbone, "interactive", False)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -56,7 +61,7 @@ class Request:
     seed: int
     queries: Path | None
     workers: int
-    sandbox_kind: str
+    sandbox_kind: Kind
     retry: RetryPolicy
     out: Path | None
     resume: bool
@@ -72,12 +77,12 @@ class Request:
         if not isinstance(of_model, Mapping):
             raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
         modes = [load_mode(name, settings) for name in self.modes]
+        backbone, profile, lacking = self._backbone(of_model)
         data = data_directory(self.data_dir)
         graphs = [open_graph(name, data, notice) for name in self.graphs]
         jobs = []
         for graph in graphs:
             verify(graph.export)
-            backbone, profile, lacking = self._backbone(of_model)
             questions = load_questions(
                 graph.export,
                 splits=self.splits or (),
@@ -92,17 +97,18 @@ class Request:
         return [Job(*parts, out) for parts, out in zip(jobs, outs, strict=True)]
 
     def _backbone(self, overrides: Mapping[str, Any]) -> tuple[Backbone | None, Profile, UserError | None]:
+        """The model. In a dry run one that lacks only its key is a profile, with what is lacking."""
         try:
-            backbone, profile = make_backbone(self.model, base_url=self.base_url, overrides=overrides, notice=notice)
+            return *make_backbone(self.model, base_url=self.base_url, overrides=overrides, notice=notice), None
         except UserError as error:
             if not self.dry_run:
                 raise
-            try:
-                profile = load_profile(self.model, base_url=self.base_url, overrides=overrides)
-            except UserError:
-                raise error from None
-            return None, profile, error
-        return backbone, profile, None
+            lacking = error
+        try:
+            profile = load_profile(self.model, base_url=self.base_url, overrides=overrides, others=OTHERS)
+        except UserError:
+            raise lacking from None
+        return None, profile, lacking
 
     def _outs(self, names: list[tuple[str, str]]) -> list[Path]:
         if self.resume and self.out is None:

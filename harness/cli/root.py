@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from harness import __version__
-from harness.cli.defaults import table_for
+from harness.cli.defaults import name_variables, table_for
 from harness.cli.errors import report
 from harness.config import load_config
 
@@ -22,8 +22,8 @@ COMMANDS = {
     "graphs": "List the graphs there are.",
     "export": "Turn a graph's sources into the files that an agent reads.",
     "check": "Verify an export or a run folder.",
-    "modes": "List the modes, or print one in full.",
-    "models": "List the model profiles, or print one in full.",
+    "modes": "List the modes, or print mode NAME in full.",
+    "models": "List the model profiles, or print profile NAME in full.",
     "doctor": "Say what is and isn't there on this machine.",
     "shell": "Open a shell in exactly the sandbox that the agent has.",
     "clean": "Remove what killed runs left behind.",
@@ -40,7 +40,9 @@ class Root(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"harness.cli.{cmd_name}")
-        return module.command  # type: ignore[no-any-return]
+        command: click.Command = module.command
+        name_variables(command, f"HARNESS_{cmd_name.upper()}")
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -71,7 +73,7 @@ class Root(click.Group):
 
 @click.group(
     cls=Root,
-    context_settings={"auto_envvar_prefix": "HARNESS", "help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
     invoke_without_command=True,
 )

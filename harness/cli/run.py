@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 import sandbox
-from harness.backbones.profiles import DEFAULT_MODEL
+from harness.backbones import DEFAULT_MODEL
 from harness.cli.errors import INTERRUPTED
 from harness.cli.options import Names, data_dir_option, sandbox_option, set_option
 from harness.cli.output import notice
 from harness.cli.plan import print_plan
 from harness.cli.request import Job, Request
 from harness.cli.score import print_scores
-from harness.errors import HarnessError
+from harness.errors import InfrastructureError
 from harness.ledger import read_ledger
 from harness.prices import cost
 from harness.progress import RunListener
@@ -80,13 +80,19 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """
     request = Request(**options)
     jobs = request.jobs()
-    if request.dry_run:
-        print_plan(jobs, request)
-        return 0
+    try:
+        if request.dry_run:
+            print_plan(jobs, request)
+            return 0
+        return _run_all(jobs, request, ctx.find_root().meta["harness.command"])
+    finally:
+        getattr(jobs[0].backbone, "close", lambda: None)()  # one for all jobs; those that hold connections have it
+
+
+def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int:
     resumed = [request.resume and (job.out / MANIFEST).exists() for job in jobs]
     for job, resume in zip(jobs, resumed, strict=True):
         check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
-    typed = ctx.find_root().meta["harness.command"]
     again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
     backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
     outcomes = []
@@ -95,7 +101,7 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             outcomes.append(_run(job, request, backend, resume, typed))
             if outcomes[-1].interrupted:
                 break
-    except (HarnessError, sandbox.SandboxError, KeyboardInterrupt):
+    except (InfrastructureError, sandbox.SandboxError, KeyboardInterrupt):
         if any((job.out / MANIFEST).exists() for job in jobs):
             notice(f"to go on: {again}")
         raise
@@ -110,13 +116,14 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
     assert job.backbone is not None
     export, prices = job.graph.export, job.profile.prices
     listener = RunListener(
+        f"{job.graph.name}, {job.mode.name}, {job.profile.name}: {job.out}",
         lambda node: str(export.node(node)["name"]),
         export.is_candidate,
         request.retry,
         earlier=read_ledger(job.out) if resume else (),
         questions=job.questions.questions,
+        bar=not job.interactive,
     )
-    listener.notice(f"{job.graph.name}, {job.mode.name}, {job.profile.name}: {job.out}")
     config = RunConfig(
         graph=job.graph.name,
         export=export,
@@ -127,7 +134,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
         questions=job.questions,
         out=job.out,
         command=typed,
-        workers=request.workers,
+        workers=1 if job.interactive else request.workers,
         retry=request.retry,
         resume=resume,
         window=job.profile.window,

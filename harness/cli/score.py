@@ -12,7 +12,7 @@ from harness.cli.output import notice, print_json, table
 from harness.metrics import METRICS
 from harness.prices import read_prices
 from harness.score import Figures, RunScore, score_run, write_scores
-from harness.text import duration, money, number
+from harness.text import count_of, duration, money, number
 
 _TITLES = {"hit@1": "Hit@1", "hit@5": "Hit@5", "recall@20": "Recall@20", "mrr": "MRR"}
 _TIMES = ("model", "waiting", "sandbox", "queue", "harness")
@@ -49,16 +49,23 @@ def command(runs: tuple[Path, ...], prices: Path | None, as_json: bool) -> None:
 
 
 def print_scores(scores: Sequence[RunScore]) -> None:
-    """The tables of metrics and of effort, to stdout; what is not in them, to stderr."""
+    """The tables of metrics and of effort, to stdout; what is not in them, to stderr. One run isn't named in them."""
+    several = len(scores) > 1
+    header = ("run", "counted", "n", *(_TITLES[name] for name in METRICS))
     rows = [row for score in scores for row in _metric_rows(score)]
-    click.echo(table(("run", "counted", "n", *(_TITLES[name] for name in METRICS)), rows, "  rrrrr"))
+    click.echo(_table(header, rows, "  rrrrr", several))
     click.echo()
     header = ("run", "attempts", "turns", "input", "cached", "output", "cost", "working", *_TIMES)
-    click.echo(table(header, [_effort_row(score) for score in scores], " rrrrrrrrrrrr"))
+    click.echo(_table(header, [_effort_row(score) for score in scores], " rrrrrrrrrrrr", several))
     for score in scores:
         for state, what in (("open", "not asked yet"), ("without_gold", "without gold, so not scored")):
             if score.count(state):
-                notice(f"{score.run}: {score.count(state)} of {len(score.queries)} questions {what}")
+                notice(f"{score.run}: {score.count(state)} of {count_of(len(score.questions), 'question')} {what}")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str, named: bool) -> str:
+    first = 0 if named else 1
+    return table(header[first:], [row[first:] for row in rows], right[first:])
 
 
 def _metric_rows(score: RunScore) -> list[tuple[str, ...]]:
@@ -75,7 +82,7 @@ def _cells(figures: Figures) -> list[str]:
     cells = []
     for name in METRICS:
         mean, (low, high) = figures.mean[name], figures.interval[name]
-        cells.append("-" if mean is None else f"{mean:.1%} [{low:.1%}, {high:.1%}]".replace("%", ""))
+        cells.append("-" if mean is None else f"{mean * 100:.1f} [{low * 100:.1f}, {high * 100:.1f}]")
     return cells
 
 
@@ -83,4 +90,4 @@ def _effort_row(score: RunScore) -> tuple[str, ...]:
     """Sums over all attempts, in the order of the header."""
     tokens = [number(score.usage[name]) for name in ("input", "cached", "output")]
     times = [duration(score.times.get(name)) for name in ("working", *_TIMES)]
-    return (score.run, str(score.attempts), number(score.turns), *tokens, money(score.cost), *times)
+    return (score.run, number(score.attempts), number(score.turns), *tokens, money(score.cost), *times)

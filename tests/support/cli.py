@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from harness.cli.root import root
+
+# For tests that need a process of its own, in whatever folder: a command and the environment that it needs.
+HARNESS = [sys.executable, "-m", "harness"]
+HARNESS_ENV = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,9 @@ class TestConfig:
     def test_a_refused_value_says_where_it_was_set(self, tmp_path: Path) -> None:
         env = self.write(tmp_path, "[run]\nworkers = 'many'\n")
         message = "--workers: 'many' is not a valid integer"
-        mistake(run_cli("run", env=env), message, str(tmp_path / "config.toml"))
-        mistake(run_cli("run", env={"HARNESS_RUN_WORKERS": "many"}), message, "HARNESS_RUN_WORKERS")
+        run = ("run", "--graph", "biogo", "--mode", "files")
+        mistake(run_cli(*run, env=env), message, str(tmp_path / "config.toml"))
+        mistake(run_cli(*run, env={"HARNESS_RUN_WORKERS": "many"}), message, "HARNESS_RUN_WORKERS")
 
     def test_tables_of_model_profiles_are_no_flags(self, tmp_path: Path) -> None:
         env = self.write(tmp_path, "[models.mine]\nendpoint = 'http://localhost:1/v1'\n")

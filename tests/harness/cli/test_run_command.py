@@ -1,0 +1,353 @@
+"""`harness run`, in a real sandbox: what a user sees, resumes, the dry run, and every mistake."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from exporter import Export
+from harness.cli.errors import explain
+from harness.ledger import read_ledger
+from harness.schemas import check_run
+from tests.support.cli import HARNESS, HARNESS_ENV, Outcome, mistake, run_cli
+from tests.support.runs import QUESTIONS, jsonl, make_export
+from tests.support.server import ScriptedServer, by_turn, call, say
+
+Run = Callable[..., Outcome]
+
+pytestmark = pytest.mark.usefixtures("bwrap")
+
+
+def turn(text: str = "", command: str = "", query_id: str | None = None, tokens: int | None = None) -> dict[str, Any]:
+    """A line of a script."""
+    line: dict[str, Any] = {"role": "assistant", "content": text}
+    if command:
+        function = {"name": "bash", "arguments": json.dumps({"command": command})}
+        line["tool_calls"] = [{"id": "c1", "type": "function", "function": function}]
+    if query_id is not None:
+        line["query_id"] = query_id
+    if tokens is not None:
+        line["usage"] = {"prompt_tokens": tokens, "completion_tokens": 10}
+    return line
+
+
+def start(command: list[str], folder: Path) -> pexpect.spawn[str]:
+    """The command in a process and a terminal of its own."""
+    return pexpect.spawn(command[0], command[1:], cwd=str(folder), env=HARNESS_ENV, encoding="utf-8", timeout=60)
+
+
+def finish(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, to its end."""
+    return subprocess.run(command, cwd=folder, env=HARNESS_ENV, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
+    return make_export(tmp_path_factory.mktemp("graph"))
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """q1 is answered right, q2 at rank 2, the others wrong, after one command."""
+    answers = {"q1": "[0]", "q2": "[30, 4]"}
+    lines = [turn(command="ls $GRAPH"), turn("ANSWER: [30]")]
+    for query_id, ids in answers.items():
+        lines += [turn(command="ls $GRAPH", query_id=query_id), turn(f"ANSWER: {ids}", query_id=query_id)]
+    return jsonl(tmp_path / "script.jsonl", lines)
+
+
+@pytest.fixture
+def run(export: Export, script: Path, tmp_path: Path) -> Run:
+    """Runs `harness run` on the small graph with the script, and with further flags."""
+
+    def go(*flags: str, **kwargs: Any) -> Outcome:
+        usual = {"--graph": str(export.path), "--mode": "files", "--model": f"scripted:{script}", "--sandbox": "bwrap",
+                 "--out": str(tmp_path / "run")}  # fmt: skip
+        rest = [part for pair in usual.items() if pair[0] not in flags for part in pair]
+        return run_cli("run", *rest, *flags, **kwargs)
+
+    return go
+
+
+class TestWhatAUserSees:
+    def test_lines_tables_and_the_folder(self, run: Run, tmp_path: Path) -> None:
+        result = run("--split", "all")
+        assert result.code == 0, result
+        lines = {line.split()[0]: line for line in result.stderr.splitlines()}
+        assert re.search(r"^q1  Which papers are first\?  0 node 0  hit  2 turns  \d+\.\d s$", lines["q1"])
+        assert "30 node 30, 4  miss (right at rank 2)" in lines["q2"]
+        assert "30 node 30  miss" in lines["q3"]
+        assert "30 node 30  unscored" in lines["q5"]
+        assert "1 of 5 questions without gold" in result.stderr
+        output = result.stdout.splitlines()
+        assert output[0].split() == ["counted", "n", "Hit@1", "Hit@5", "Recall@20", "MRR"]
+        assert output[1].startswith("all      4  25.0 [4.6, 69.9]  50.0 [15.0, 85.0]")
+        assert output[-1] == f"run folder: {tmp_path / 'run'}"
+        assert json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))["hit@1"] == 0.25
+        assert list(check_run(tmp_path / "run")) == []
+
+    def test_the_folder_has_a_name_of_its_own_where_none_is_given(
+        self, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, export: Export, script: Path
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        flags = ["run", "--graph", str(export.path), "--mode", "files", "--model", f"scripted:{script}"]
+        flags += ["--sandbox", "bwrap", "--limit", "1"]
+        assert run_cli(*flags).code == 0
+        assert run_cli(*flags).code == 0
+        names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+        assert len(names) == 2
+        assert all(re.fullmatch(r"\d{8}-\d{6}-small-files(-2)?", name) for name in names)
+
+    def test_several_graphs_have_a_folder_each(self, run: Run, tmp_path: Path, export: Export) -> None:
+        other = make_export(tmp_path / "other", name="second")
+        result = run("--graph", f"{export.path},{other.path}", "--limit", "1")
+        assert result.code == 0
+        assert {path.name for path in (tmp_path / "run").iterdir()} == {"small-files", "second-files"}
+        rows = result.stdout.splitlines()
+        assert rows[0].split()[0] == "run"
+        assert rows[1].startswith(str(tmp_path / "run" / "small-files"))
+
+    def test_an_endpoint_on_this_machine_needs_no_key(self, run: Run, tmp_path: Path) -> None:
+        turns = by_turn([say(calls=[call("bash", {"command": "ls"})]), say("ANSWER: [0]")])
+        with ScriptedServer(turns) as server:
+            result = run("--model", "anything", "--base-url", server.url, "--limit", "2")
+        assert result.code == 0, result
+        assert len(server.requests) == 4
+        assert "q1" in result.stderr
+
+    def test_failures_of_infrastructure_are_told_apart(self, run: Run, tmp_path: Path) -> None:
+        short = jsonl(tmp_path / "short.jsonl", [turn("ANSWER: [0]", query_id="q1"), turn("x", "ls", query_id="q2")])
+        result = run("--model", f"scripted:{short}", "--limit", "2")
+        assert result.code == 1
+        assert result.stderr.count("failed (backbone_error), to be tried again") == 2
+        assert "failed = miss (1 failed)" in result.stdout
+        assert "failures left out" in result.stdout
+        assert "first attempts" in result.stdout
+
+    def test_a_flag_in_the_environment_and_in_the_config(self, run: Run, tmp_path: Path) -> None:
+        config = tmp_path / "config.toml"
+        config.write_text('[run]\nlimit = 1\nset = {limits.turns = 7}\nsplit = ["train", "test"]\n', encoding="utf-8")
+        result = run(env={"HARNESS_CONFIG": str(config), "HARNESS_RUN_LIMIT": "4"})
+        assert result.code == 0, result
+        manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+        assert manifest["questions"]["ids"] == ["q1", "q2", "q3", "q4"]
+        assert manifest["mode"]["limits"]["turns"] == 7
+        assert manifest["command"][:2] == ["harness", "run"]
+
+
+class TestResume:
+    def test_ctrl_c_names_the_command_that_goes_on(self, export: Export, tmp_path: Path) -> None:
+        """The second question's command waits until the run is stopped; the command that is named does the rest."""
+        waits = jsonl(
+            tmp_path / "waits.jsonl",
+            [turn(command="true"), turn("ANSWER: [0]"), turn(command="read x < <(sleep 100)", query_id="q2"),
+             turn("ANSWER: [4]", query_id="q2")],
+        )  # fmt: skip
+        command = [*HARNESS, "run", "--graph", str(export.path), "--mode", "files", "--sandbox", "bwrap"]
+        command += ["--model", f"scripted:{waits}", "--workers", "1"]
+        process = pexpect.spawn(
+            command[0], command[1:], cwd=str(tmp_path), env=HARNESS_ENV, encoding="utf-8", timeout=60
+        )
+        process.expect(r"q1 .* hit")
+        process.sendintr()
+        process.expect(r"to go on: (harness run [^\r\n]* --resume)\r\n")
+        again = shlex.split(process.match.group(1))
+        process.expect(pexpect.EOF)
+        process.close()
+        assert process.exitstatus == 130
+        jsonl(waits, [turn(command="true"), turn("ANSWER: [4]")])
+        done = subprocess.run(
+            [*HARNESS, *again[1:]], cwd=tmp_path, env=HARNESS_ENV, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        (folder,) = (tmp_path / "runs").iterdir()
+        stops = [(record.query_id, record.stop_reason) for record in read_ledger(folder)]
+        assert stops == [("q1", "answered"), ("q2", "interrupted"), ("q2", "answered"), ("q3", "answered")]
+        assert "1 attempt of 3 done before" in done.stderr
+
+    def test_a_finished_run_is_not_asked_again(self, run: Run, tmp_path: Path) -> None:
+        first = run()
+        again = run("--resume")
+        assert again.code == 0
+        assert again.stdout == first.stdout
+        assert len(read_ledger(tmp_path / "run")) == 3
+
+    def test_other_settings_are_named(self, run: Run, tmp_path: Path) -> None:
+        run("--limit", "1")
+        before = (tmp_path / "run" / "manifest.json").read_bytes()
+        mistake(run("--limit", "2", "--resume"), "questions.sha256 was", "resume with what")
+        mistake(run("--limit", "1", "--resume", "--set", "limits.turns=5"), "mode.limits.turns was 300, now 5")
+        other = jsonl(tmp_path / "other.jsonl", [turn("ANSWER: [0]")])
+        mistake(run("--model", f"scripted:{other}", "--limit", "1", "--resume"), "model.name was")
+        graph = make_export(tmp_path / "x", name="different")
+        mistake(run("--graph", str(graph.path), "--limit", "1", "--resume"), 'graph was "small", now "different"')
+        assert (tmp_path / "run" / "manifest.json").read_bytes() == before
+
+    def test_nothing_to_resume(self, run: Run, tmp_path: Path) -> None:
+        mistake(run("--resume"), "nothing to resume", "leave --resume out")
+        assert not (tmp_path / "run").exists()
+
+    def test_resume_needs_a_folder(
+        self, export: Export, script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        flags = ["run", "--graph", str(export.path), "--mode", "files", "--model", f"scripted:{script}", "--resume"]
+        mistake(run_cli(*flags), "--resume needs --out", "name the run folder")
+
+
+class TestDryRun:
+    def test_says_what_would_run_and_writes_nothing(self, run: Run, tmp_path: Path) -> None:
+        result = run("--dry-run")
+        assert result.code == 0
+        assert "nothing is missing" in result.stdout
+        assert "assumed, for want of 5 earlier attempts" in result.stdout
+        header, row = (line.split() for line in result.stdout.splitlines()[:2])
+        assert row[header.index("questions")] == "3"
+        assert not (tmp_path / "run").exists()
+
+    def test_names_the_key_that_is_missing_and_has_a_price_range(self, run: Run) -> None:
+        result = run("--model", "gpt-5.2", "--dry-run", env={"OPENAI_API_KEY": None})
+        assert result.code == 0
+        assert "missing: no key for model 'gpt-5.2': OPENAI_API_KEY is not set" in result.stdout
+        assert re.search(r"\$[\d.,]+ to \$[\d.,]+", result.stdout)
+
+    def test_earlier_runs_are_the_basis_where_there_are_enough(self, run: Run, tmp_path: Path) -> None:
+        script = jsonl(tmp_path / "s.jsonl", [turn(command="ls", tokens=1000), turn("ANSWER: [0]", tokens=1000)])
+        queries = jsonl(tmp_path / "q.jsonl", [{"id": f"n{i}", "query": f"Which is {i}?"} for i in range(6)])
+        flags = ("--model", f"scripted:{script}", "--queries", str(queries))
+        assert run(*flags).code == 0
+        out = ("--out", str(tmp_path / "next"))
+        result = run_cli("run", "--graph", str(_graph(tmp_path)), "--mode", "files", *flags, *out, "--dry-run")
+        assert f"basis: 6 earlier attempts under {tmp_path}" in result.stdout
+        header, row = (re.split(r"  +", line) for line in result.stdout.splitlines()[:2])
+        assert (row[header.index("requests")], row[header.index("input")]) == ("12", "12,000")
+
+    def test_a_mistake_is_one_in_a_dry_run_too(self, run: Run) -> None:
+        mistake(run("--model", "gpt-52", "--dry-run"), "unknown model 'gpt-52'")
+        mistake(run("--model", "scripted:none.jsonl", "--dry-run"), "script none.jsonl can't be read")
+
+
+def _graph(folder: Path) -> str:
+    manifest = json.loads((folder / "run" / "manifest.json").read_text("utf-8"))
+    return str(manifest["export"]["path"])
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("flags", "message", "hint"),
+        [
+            (["--graph", "biogoo"], "unknown graph 'biogoo'", "did you mean 'biogo'?"),
+            (["--mode", "fiels"], "unknown mode 'fiels'", "did you mean 'files'?"),
+            (["--mode", "files,"], "--mode: 'files,' has an empty name", "see harness run --help"),
+            (["--model", "gpt-52"], "unknown model 'gpt-52'", "gpt-5.2"),
+            (["--split", "tset"], "unknown split 'tset'", "did you mean 'test'?"),
+            (["--split", "human"], "no questions in split 'human'", "splits there are: test, train, val"),
+            (["--worker", "3"], "harness run has no flag --worker", "did you mean '--workers'?"),
+            (["--workers", "0"], "--workers: 0 is not in the range x>=1", "see harness run --help"),
+            (["--retry", "always"], "--retry: 'always' is not one of 'infra', 'timeout', 'none'", "see harness run"),
+            (["--set", "limits.turn=3"], "unknown key 'turn'", "known keys:"),
+            (["--set", "limits.turns=many"], "limits: turns takes a whole number, not 'many'", ""),
+            (["--set", "limits"], "--set 'limits' is not key=value", "for example"),
+            (["--set", "model.efort=low"], "unknown key 'efort'", "known keys:"),
+            (["--set", "sandbox.memory=64"], "sandbox.memory is", ""),
+            (["--model", "gpt-5.2"], "no key for model 'gpt-5.2': OPENAI_API_KEY is not set", "OPENAI_API_KEY"),
+            (["--queries", "none.jsonl"], "none.jsonl", ""),
+            (["--queries", "none.txt"], "none.txt", ""),
+        ],
+    )
+    def test_one_line_a_hint_and_nothing_written(
+        self, run: Run, tmp_path: Path, flags: list[str], message: str, hint: str
+    ) -> None:
+        before = sorted(tmp_path.iterdir())
+        mistake(run(*flags, env={"OPENAI_API_KEY": None, "HARNESS_DATA": str(tmp_path / "data")}), message, hint)
+        assert sorted(tmp_path.iterdir()) == before
+
+    @pytest.mark.parametrize(
+        ("rows", "message"),
+        [
+            ([], "is empty"),
+            ([QUESTIONS[0], QUESTIONS[0]], "line 2: duplicate question id 'q1'"),
+            ([{"id": "a", "qurey": "A?"}], "line 1: unknown field 'qurey'; is 'query' meant?"),
+            (
+                [{"id": "a", "query": "A?", "answer_ids": ["X:0", "Z:9"]}],
+                "1 of 2 answer ids are not in the graph: 'Z:9'",
+            ),
+        ],
+    )
+    def test_question_files(self, run: Run, tmp_path: Path, rows: Sequence[Mapping[str, Any]], message: str) -> None:
+        mistake(run("--queries", str(jsonl(tmp_path / "mine.jsonl", map(dict, rows)))), message)
+        assert not (tmp_path / "run").exists()
+
+    def test_a_run_folder_that_exists(self, run: Run, tmp_path: Path) -> None:
+        run("--limit", "1")
+        ledger = (tmp_path / "run" / "attempts.jsonl").read_bytes()
+        mistake(run("--limit", "1"), "run folder", "--resume")
+        assert (tmp_path / "run" / "attempts.jsonl").read_bytes() == ledger
+
+    def test_a_folder_with_something_else_in_it(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "thesis.txt").write_text("x", encoding="utf-8")
+        mistake(run(), "is not empty and holds no run", "--out")
+
+    def test_a_folder_below_a_file(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x", encoding="utf-8")
+        mistake(run("--out", str(tmp_path / "file" / "run")), "file", "")
+        mistake(run("--out", str(tmp_path / "file")), "file", "")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+    def test_a_folder_that_can_not_be_written(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "locked").mkdir(mode=0o555)
+        mistake(run("--out", str(tmp_path / "locked" / "run")), "can't write the run folder", "--out")
+
+    def test_a_damaged_and_a_changed_export(self, run: Run, tmp_path: Path) -> None:
+        graph = make_export(tmp_path / "g")
+        schema = graph.files / "schema.json"
+        text = schema.read_text("utf-8")
+        schema.write_text(text.replace("paper", "papre"), encoding="utf-8")
+        mistake(run("--graph", str(graph.path)), "files/schema.json is not as it was written", "harness check")
+        schema.write_text(text[:-5], encoding="utf-8")
+        mistake(run("--graph", str(graph.path)), "schema.json", "")
+        assert not (tmp_path / "run").exists()
+
+    def test_no_sandbox_to_be_had(self, run: Run, tmp_path: Path) -> None:
+        result = run("--sandbox", "docker", env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
+        mistake(result, "no Docker daemon answers", "--sandbox bwrap")
+        assert not (tmp_path / "run").exists()
+
+    def test_a_full_disk(self) -> None:
+        with pytest.raises(OSError, match="No space left") as caught, Path("/dev/full").open("wb", buffering=0) as full:
+            full.write(b"x")
+        assert caught.value.errno == errno.ENOSPC
+        problem = explain(caught.value)
+        assert problem is not None
+        assert (problem.message, problem.code) == ("the disk: no space left on device", 2)
+        assert "free some space" in problem.hint
+
+    def test_a_killed_run_is_not_in_the_way(self, export: Export, tmp_path: Path) -> None:
+        """SIGKILL in mid-command leaves a folder that --resume takes on."""
+        waits = jsonl(tmp_path / "waits.jsonl", [turn(command="sleep 100"), turn("ANSWER: [0]")])
+        command = [*HARNESS, "run", "--graph", str(export.path), "--mode", "files", "--sandbox", "bwrap"]
+        command += ["--model", f"scripted:{waits}", "--limit", "1", "--out", "run"]
+        process = pexpect.spawn(
+            command[0], command[1:], cwd=str(tmp_path), env=HARNESS_ENV, encoding="utf-8", timeout=60
+        )
+        process.expect("small, files, scripted")
+        process.kill(signal.SIGKILL)
+        process.close(force=True)
+        jsonl(waits, [turn("ANSWER: [0]")])
+        done = subprocess.run(
+            [*command, "--resume"], cwd=tmp_path, env=HARNESS_ENV, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert read_ledger(tmp_path / "run")[-1].stop_reason == "answered"
