@@ -119,7 +119,11 @@ class Endpoint:
                     content=body,
                     options={
                         "headers": {**self._headers, "Content-Length": str(body.length)},
-                        "timeout": openai.Timeout(limit, connect=min(limit, self.profile.connect_timeout)),
+                        "timeout": openai.Timeout(
+                            limit,
+                            connect=min(limit, self.profile.connect_timeout),
+                            read=min(limit, self.profile.idle_timeout) if self.profile.stream else limit,
+                        ),
                         "follow_redirects": False,
                     },
                     stream=True,

@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.backbones import jsontext
 from harness.backbones.chat import CHAT
-from harness.backbones.dialect import Dialect
+from harness.backbones.dialect import Asked, Dialect
 from harness.backbones.endpoint import Endpoint
 from harness.backbones.faults import Refused
 from harness.backbones.jsontext import Body
@@ -31,19 +31,20 @@ class HttpBackbone:
         self._dialect = DIALECTS[profile.api]
         self._endpoint = Endpoint(profile, notice)
         given = {key: value for key, value in self._dialect.parameters(profile).items() if value is not None}
-        self._opening = jsontext.dumps(given | profile.extra_body)[:-1] + b","
+        stream = self._dialect.streaming if profile.stream else {}
+        self._opening = jsontext.dumps({**given, **stream, **profile.extra_body})[:-1] + b","
         self._parallel = profile.parallel_tool_calls
         self._head: tuple[tuple[ToolSpec, ...] | None, bytes] = (None, b"")
 
     def complete(self, request: Request) -> Reply:
         """Ask the model. Raises BackboneError and its kinds, and ContextOverflow."""
-        taken = {call.id for entry in request.entries for call in entry.calls}
+        asked = Asked.by(request)
         try:
             answer = self._endpoint.ask(
                 self._dialect.path,
                 self.body(request),
                 request.time_left,
-                lambda data: self._dialect.parse(data, request.turn, taken),
+                lambda data: self._dialect.parse(data, asked),
             )
         except Refused as refused:
             note = {"kind": "refused_by_endpoint", "message": str(refused)}
