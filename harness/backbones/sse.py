@@ -77,17 +77,19 @@ def _add(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
     for key, value in delta.items():
         if value is None or key == "role":
             continue
-        if key == "tool_calls" and isinstance(value, list):
-            calls = message.setdefault("tool_calls", [])
-            for part in value:
+        before = message.get(key)
+        if key == "tool_calls":
+            for part in value if isinstance(value, list) else ():
                 if isinstance(part, Mapping):
-                    _add_call(calls, part)
-        elif key in _APPENDED and isinstance(value, str):
-            message[key] = message.get(key, "") + value
-        elif isinstance(value, list) and isinstance(message.get(key), list):
-            message[key] += value
+                    _add_call(message.setdefault("tool_calls", []), part)
+        elif isinstance(value, list):
+            message[key] = [*before, *value] if isinstance(before, list) else value
         else:
-            message[key] = list(value) if isinstance(value, list) else value
+            message[key] = _appended(before, value) if key in _APPENDED else value
+
+
+def _appended(before: Any, value: Any) -> Any:
+    return before + value if isinstance(before, str) and isinstance(value, str) else value
 
 
 def _add_call(calls: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
@@ -100,11 +102,9 @@ def _add_call(calls: list[dict[str, Any]], part: Mapping[str, Any]) -> None:
         function = call["function"]
         name, arguments = given.get("name"), given.get("arguments")
         if isinstance(name, str) and name and function.get("name") != name:  # some servers repeat it in each event
-            function["name"] = function.get("name", "") + name
-        if isinstance(arguments, str):
-            function["arguments"] = function.get("arguments", "") + arguments
-        elif arguments is not None:
-            function["arguments"] = arguments
+            function["name"] = _appended(function.get("name"), name)
+        if arguments is not None:
+            function["arguments"] = _appended(function.get("arguments"), arguments)
 
 
 def _call_for(calls: list[dict[str, Any]], part: Mapping[str, Any]) -> dict[str, Any]:
