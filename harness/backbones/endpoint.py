@@ -67,18 +67,22 @@ class Endpoint:
         began = time.monotonic()
         pause = 0.0
         for tries in range(1, self.profile.tries + 1):
-            self.limiter.wait(pause)
+            self.limiter.enter(pause)
             sent = time.monotonic()
+            succeeded = False
             try:
                 value = parse(self._post(path, body, time_left))
+                succeeded = True
             except Trouble as trouble:
-                pause = self._pause(trouble, tries, time.monotonic() - began)
                 failure = trouble
             except HarnessError as error:
                 error.waited = sent - began
                 raise
-            else:
+            finally:
+                self.limiter.leave(succeeded=succeeded)
+            if succeeded:
                 return Answer(value, latency=time.monotonic() - sent, waited=sent - began, tries=tries)
+            pause = self._pause(failure, tries, sent, began)
         count = f"{self.profile.tries} {'try' if self.profile.tries == 1 else 'tries'}"
         given_up = BackboneError(f"{self.host}: {failure} ({count})")
         given_up.waited = time.monotonic() - began
@@ -89,19 +93,20 @@ class Endpoint:
         self.limiter.stop()
         self._client.close()
 
-    def _pause(self, trouble: Trouble, tries: int, waited: float) -> float:
+    def _pause(self, trouble: Trouble, tries: int, sent: float, began: float) -> float:
         """Seconds that this worker waits before the next try; a shared wait holds the others as well."""
         wait = trouble.wait
         if wait is not None and wait > self.profile.max_wait:
             error = QuotaExhausted(
                 f"{self.host}: {trouble}; it asks to wait {wait / 3600:.1f} hours", "go on later with --resume"
             )
-            error.waited = waited
+            error.waited = time.monotonic() - began
             raise error
         grown = backoff(tries, self.profile.backoff, self.profile.backoff_max)
         pause = grown if wait is None else max(wait, grown if tries > 1 else 0.0)
         if trouble.shared:
             self.limiter.hold(pause, f"{self.host}: {trouble}")
+            self.limiter.slow_down(sent, f"{self.host}: {trouble}")
         elif pause >= ANNOUNCED and tries < self.profile.tries:
             self.limiter.tell(f"{self.host}: {trouble}; try {tries + 1} of {self.profile.tries} in {pause:.0f} s")
         return pause
