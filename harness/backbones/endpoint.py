@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
+from harness.backbones import jsontext
 from harness.backbones.faults import Trouble, from_status
 from harness.backbones.jsontext import Body
 from harness.backbones.limiter import ANNOUNCED, Limiter, backoff
@@ -23,6 +25,7 @@ from harness.errors import BackboneError, HarnessError, QuotaExhausted
 
 T = TypeVar("T")
 
+_SMALL: Final = 10.0  # seconds for what is asked beside the conversation
 LARGEST: Final = 64 * 1024 * 1024  # bytes of a reply; no model says as much
 
 
@@ -88,6 +91,27 @@ class Endpoint:
         given_up.waited = time.monotonic() - began
         raise given_up
 
+    def fetch(self, path: str) -> Any:
+        """GET something small as parsed JSON, once; None where that fails."""
+        deadline = time.monotonic() + _SMALL
+        options: dict[str, Any] = {"headers": self._headers, "timeout": _SMALL, "follow_redirects": False}
+        try:
+            response = cast(
+                httpx2.Response,
+                self._client.get(
+                    path,
+                    cast_to=httpx2.Response,
+                    options=cast(Any, options),
+                    stream=True,
+                    stream_cls=openai.Stream[Any],
+                ),
+            )
+            with closing(response):
+                value, _ = jsontext.loads(self._clean(self._read(response, deadline)))
+        except (openai.OpenAIError, httpx2.HTTPError, BackboneError, ValueError):
+            return None
+        return value
+
     def close(self) -> None:
         """End waiting and close connections; requests under way fail."""
         self.limiter.stop()
@@ -135,10 +159,8 @@ class Endpoint:
                     stream_cls=openai.Stream[Any],
                 ),
             )
-            try:
+            with closing(response):
                 return self._clean(self._read(response, deadline))
-            finally:
-                response.close()
         except openai.APIStatusError as error:
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             raise self._named(from_status(error.status_code, self._clean(error.response.content), headers)) from None

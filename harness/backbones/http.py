@@ -7,7 +7,7 @@ more to encode late in a conversation, and one request's conversation is a prefi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from harness.backbones import jsontext
 from harness.backbones.chat import CHAT
@@ -70,6 +70,10 @@ class HttpBackbone:
         tail = b'],"tool_choice":"%s"}' % request.tool_choice.encode() if varies else b"]}"
         wires = [self._dialect.wire(entry) for entry in request.entries]
         return Body(head, [wire for wire in wires if wire], tail)
+
+    def models(self) -> Any:
+        """The endpoint's list of models as parsed JSON; None where it has none."""
+        return self._endpoint.fetch("models")
 
     def close(self) -> None:
         """End waiting and close connections."""
