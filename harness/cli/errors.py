@@ -21,7 +21,7 @@ from harness.text import line
 USER, INFRASTRUCTURE, INTERRUPTED = 2, 3, 130
 
 # Folders and files that can't be read or written, and a full disk: the user's to change.
-_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
+_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}
 
 
 class Problem(NamedTuple):
@@ -113,6 +113,6 @@ def _name(error: click.BadParameter) -> str:
 def _disk(error: OSError) -> Problem:
     where = error.filename if isinstance(error.filename, str) else None
     reason = (error.strerror or "failed").lower()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return Problem(f"{where or 'the disk'}: {reason}", "free some space, or choose a folder on another disk", USER)
     return Problem(f"{where or 'a folder'}: {reason}", "choose a folder that you may read and write", USER)

@@ -101,7 +101,7 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
             outcomes.append(_run(job, request, backend, resume, typed))
             if outcomes[-1].interrupted:
                 break
-    except (InfrastructureError, sandbox.SandboxError, KeyboardInterrupt):
+    except (InfrastructureError, sandbox.SandboxError, OSError, KeyboardInterrupt):
         if any((job.out / MANIFEST).exists() for job in jobs):
             notice(f"to go on: {again}")
         raise

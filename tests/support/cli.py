@@ -14,7 +14,8 @@ from harness.cli.root import root
 
 # For tests that need a process of its own, in whatever folder: a command and the environment that it needs.
 HARNESS = [sys.executable, "-m", "harness"]
-HARNESS_ENV = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+_ROOT = str(Path(__file__).resolve().parents[2])
+HARNESS_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, os.environ.get("PYTHONPATH", "")]).rstrip(":")}
 
 
 @dataclass(frozen=True)
