@@ -44,7 +44,6 @@ def mistake(outcome: Outcome, message: str, hint: str = "") -> None:
     assert "Traceback" not in outcome.stderr
     assert len(errors) == 1, outcome
     assert message in errors[0], outcome
-    assert lines[-1] == (hints[0] if hints else errors[0]), outcome
-    if hint:
-        assert len(hints) == 1, outcome
-        assert hint in hints[0], outcome
+    assert len(hints) == 1, outcome
+    assert hint in hints[0], outcome
+    assert lines[-2:] == [errors[0], hints[0]], outcome

@@ -194,6 +194,16 @@ class TestResume:
         mistake(run("--graph", str(graph.path), "--limit", "1", "--resume"), 'graph was "small", now "different"')
         assert (tmp_path / "run" / "manifest.json").read_bytes() == before
 
+    def test_several_runs_of_which_one_was_never_begun(self, run: Run, tmp_path: Path, export: Export) -> None:
+        other = make_export(tmp_path / "other", name="second")
+        assert run("--limit", "1", "--out", str(tmp_path / "all" / "small-files")).code == 0
+        flags = ("--graph", f"{export.path},{other.path}", "--limit", "1", "--out", str(tmp_path / "all"))
+        mistake(run(*flags), "small-files exists", "--resume")
+        result = run(*flags, "--resume")
+        assert result.code == 0, result
+        assert len(read_ledger(tmp_path / "all" / "small-files")) == 1
+        assert len(read_ledger(tmp_path / "all" / "second-files")) == 1
+
     def test_nothing_to_resume(self, run: Run, tmp_path: Path) -> None:
         mistake(run("--resume"), "nothing to resume", "leave --resume out")
         assert not (tmp_path / "run").exists()
