@@ -6,51 +6,23 @@ the model (and what is cleared from it) is `context.py`'s business, what a tool 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from harness.accounting import Account
-from harness.answer import Answer, Nodes, Parsed, parse_answer, validate
+from harness.answer import Parsed, parse_answer, validate
+from harness.attempt import Outcome, Task
 from harness.context import Conversation
 from harness.errors import BackboneError, ContextOverflow
 from harness.ledger import StopReason
-from harness.messages import AttemptKey, Backbone, Reply, Request, ToolCall
-from harness.modes import Mode
+from harness.messages import Reply, Request, ToolCall
 from harness.observe import Observation
 from harness.prompt import LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED, prompt_for
-from harness.slot import SandboxSlot
-from harness.tools import Toolbox, ToolContext, mistake, parse_arguments
+from harness.tools import ToolContext, mistake, parse_arguments
 from harness.tools.answer import ANSWER_TOOL
 from harness.trajectory import TrajectoryWriter
 from sandbox import SandboxLost, SandboxUnavailable
 
 _FORMAT_ERRORS = ("unknown_tool", "malformed_arguments", "invalid_arguments")
-
-
-@dataclass(frozen=True)
-class Task:
-    """One attempt at one question, with all that it needs. `window` is the model's context window in tokens."""
-
-    key: AttemptKey
-    query: str
-    mode: Mode
-    nodes: Nodes
-    toolbox: Toolbox
-    backbone: Backbone
-    window: int | None
-    slot: SandboxSlot
-
-
-@dataclass
-class Outcome:
-    """How an attempt ended."""
-
-    stop_reason: StopReason
-    answer: Answer | None = None
-    limit: str | None = None
-    error: str | None = None
-    failure: Exception | None = None  # what `error` says, for who must tell its kinds apart
-    counts: dict[str, int] = field(default_factory=dict)
 
 
 class _Stop(Exception):

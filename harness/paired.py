@@ -49,10 +49,10 @@ class Discordance:
     adjusted: float
 
 
-def differences(first: Floats, second: Floats, *, bounded: bool) -> list[Difference]:
+def differences(first: Floats, second: Floats, bounded: int) -> list[Difference]:
     """Compare each column of two (questions, quantities) arrays, row by row.
 
-    `bounded` says that all values lie between 0 and 1. A column with a NaN anywhere loses those rows.
+    The first `bounded` columns hold values between 0 and 1. A column with a NaN anywhere loses those rows.
     """
     delta = second - first
     known = ~np.isnan(delta)
@@ -68,7 +68,7 @@ def differences(first: Floats, second: Floats, *, bounded: bool) -> list[Differe
                 first=_mean(first[mask, column]),
                 second=_mean(second[mask, column]),
                 difference=_mean(values),
-                interval=_interval(values, None if ends is None else ends[position], bounded=bounded),
+                interval=_interval(values, None if ends is None else ends[position], bounded=column < bounded),
                 resolvable=_resolvable_mean(values),
             )
     return [results[column] for column in range(delta.shape[1])]

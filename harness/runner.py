@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import sandbox
 from exporter import Export
 from harness.accounting import Account
-from harness.agent import Outcome, Task, run_attempt
+from harness.agent import run_attempt
+from harness.attempt import Outcome, Task
 from harness.errors import KeyRejected, ProbeFailed, QuotaExhausted
 from harness.events import trajectory_path
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold, read_ledger
@@ -28,7 +29,7 @@ from harness.slot import SandboxPool
 from harness.tools import make_toolbox
 from harness.trajectory import TrajectoryWriter
 
-_STOP_SECONDS = 5.0  # how long a stopped run waits for attempts to end by themselves
+_STOP_SECONDS = 2.0  # how long a stopped run waits for attempts to end by themselves
 
 
 class Listener(Protocol):

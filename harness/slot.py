@@ -13,6 +13,7 @@ from sandbox import Backend, Sandbox, SandboxError, Spec
 
 _OPENERS = 8  # sandboxes being opened at once
 _GATE_POLL = 0.1  # seconds between two looks at the memory in use
+_EXPECTED = 64 * 1024 * 1024  # bytes a sandbox counts for at least: it will use some as soon as it's open
 _DEFAULT_SHARE = 0.7  # of the machine's memory, for all sandboxes of a run
 
 
@@ -98,7 +99,7 @@ class SandboxPool:
             with self._lock:
                 if self._closed:
                     raise SandboxError("the run is being stopped")
-                used = sum(sandbox.memory for sandbox in self._open)
+                used = sum(max(sandbox.memory, _EXPECTED) for sandbox in self._open) + self._opening * _EXPECTED
                 if not (self._open or self._opening) or used < self._cap:
                     self._opening += 1
                     return

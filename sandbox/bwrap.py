@@ -263,7 +263,8 @@ def _root_arguments() -> list[str]:
         arguments += _empty(folder)
     arguments += ["--ro-bind", str(rg_path()), "/sandbox/bin/rg"]
     arguments += ["--symlink", str(python.program), "/sandbox/bin/python3"]
-    return [*arguments, "--symlink", "python3", "/sandbox/bin/python"]
+    arguments += ["--symlink", "python3", "/sandbox/bin/python"]
+    return [*arguments, "--symlink", "/dev/fd/3", "/sandbox/command"]  # bash's name for what it runs
 
 
 def _folders(paths: Iterable[Path]) -> list[str]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from sandbox.contract import Backend, SandboxUnavailable
-
-Kind = Literal["auto", "docker", "bwrap"]
 
 
 def _silent(_: str) -> None:
     pass
 
 
-def choose(kind: Kind, *, base: str | None = None, notice: Callable[[str], None] = _silent) -> Backend:
-    """The backend to use. `base` is Docker's base image; `notice` gets lines for a person (an image being built).
+def choose(kind: str, *, base: str | None = None, notice: Callable[[str], None] = _silent) -> Backend:
+    """The backend of this kind. `base` is Docker's base image; `notice` gets lines for a person (an image being built).
 
     "auto" takes Docker where a daemon answers and the image can be had, else bubblewrap, and says so. Raises
     SandboxUnavailable if there is none of the kind: commands never run without a sandbox.

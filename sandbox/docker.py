@@ -228,7 +228,8 @@ class _Attached:
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(socket.SHUT_RDWR)  # ends a `receive` in another thread
+        self._connection.close()
         self._socket.close()
 
     def _unpack(self, data: bytes) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 
 from exporter import Export, biogo_sources, export_tables
 from sandbox import Backend, SandboxUnavailable
+from tests.support.daemon import docker_backend
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +28,9 @@ def bwrap() -> Backend:
         return choose("bwrap")
     except SandboxUnavailable as error:
         pytest.skip(f"no bwrap here: {error}")
+
+
+@pytest.fixture(scope="session")
+def docker() -> Backend:
+    """The Docker sandbox; tests that need it are skipped without a daemon, unless HARNESS_REQUIRE_DOCKER is set."""
+    return docker_backend()

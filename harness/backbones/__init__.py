@@ -1,7 +1,7 @@
 """Models: one protocol (`harness.messages.Backbone`), whoever answers.
 
-`chat` speaks to any OpenAI-compatible endpoint; `scripted`, `replay` and `manual` take a model's words from a file, a
-saved run or a person. `make_backbone` turns what a user names into one of them.
+`http` speaks to any OpenAI-compatible endpoint, in the dialect of `chat` or `responses`; `scripted`, `replay` and
+`manual` take a model's words from a file, a saved run or a person. `make_backbone` turns what a user names into one.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def make_backbone(
 
 
 def _endpoint(profile: Profile, notice: Callable[[str], None]) -> tuple[Backbone, Profile]:
-    from harness.backbones.chat import ChatBackbone
+    from harness.backbones.http import HttpBackbone
 
     if profile.endpoint is None:
         raise UserError(f"model '{profile.name}' has no endpoint", "--base-url URL, or endpoint in its profile")
-    return ChatBackbone(profile, notice), profile
+    return HttpBackbone(profile, notice), profile
 
 
 def _scripted(argument: str, overrides: Mapping[str, Any] | None) -> tuple[Backbone, Profile]:

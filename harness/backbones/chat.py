@@ -1,68 +1,68 @@
-"""A model behind OpenAI's Chat Completions API, whoever serves it.
+"""The Chat Completions API: entries to messages, replies to entries.
 
-Each entry becomes bytes once (`Entry.wire["chat"]`); a request joins them behind a constant beginning, so that it
-costs no more to encode late in a conversation, and one request's messages are a prefix of the next one's.
+An assistant's message is sent back as it came, unknown fields included, but for arguments that no server could parse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
-from harness.backbones import jsontext
-from harness.backbones.completions import parse_reply, wire
-from harness.backbones.endpoint import Endpoint
-from harness.backbones.jsontext import Body
+from harness.backbones.dialect import (
+    CallReader,
+    Dialect,
+    Note,
+    Parsed,
+    load,
+    parts_text,
+    raise_error,
+    stand_in,
+    visible,
+)
+from harness.backbones.faults import Trouble
 from harness.backbones.profiles import Profile
-from harness.messages import Reply, Request, ToolSpec
+from harness.backbones.usage import parse_usage
+from harness.messages import Entry, FinishReason, ToolCall, ToolSpec
 
-PATH: Final = "chat/completions"
-
-
-class ChatBackbone:
-    """A model behind a Chat Completions endpoint."""
-
-    def __init__(self, profile: Profile, notice: Callable[[str], None] = lambda _: None) -> None:
-        self.name = profile.name
-        self._endpoint = Endpoint(profile, notice)
-        self._opening = _opening(profile)
-        self._parallel = profile.parallel_tool_calls
-        self._head: tuple[tuple[ToolSpec, ...] | None, bytes] = (None, b"")
-
-    def complete(self, request: Request) -> Reply:
-        """Ask the model. Raises BackboneError and its kinds, and ContextOverflow."""
-        taken = {call.id for entry in request.entries for call in entry.calls}
-        answer = self._endpoint.ask(
-            PATH, self.body(request), request.time_left, lambda data: parse_reply(data, request.turn, taken)
-        )
-        parsed = answer.value
-        return Reply(
-            parsed.entry,
-            parsed.finish,
-            parsed.usage,
-            waited=answer.waited,
-            latency=answer.latency,
-            tries=answer.tries,
-            notes=parsed.notes,
-        )
-
-    def body(self, request: Request) -> Body:
-        """The request's JSON. What varies from turn to turn comes last."""
-        tools, head = self._head
-        if tools is not request.tools:
-            head = self._opening + _tools(request.tools, self._parallel) + b'"messages":['
-            self._head = (request.tools, head)
-        varies = request.tools and request.tool_choice != "auto"
-        tail = b'],"tool_choice":"%s"}' % request.tool_choice.encode() if varies else b"]}"
-        return Body(head, [wire(entry) for entry in request.entries], tail)
-
-    def close(self) -> None:
-        """End waiting and close connections."""
-        self._endpoint.close()
+_FINISH: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "refusal": "refusal",
+}
 
 
-def _opening(profile: Profile) -> bytes:
-    parameters = {
+def parse_reply(data: bytes, turn: int, taken: set[str]) -> Parsed:
+    """Read a reply. `taken` are the call ids already in the conversation; ids of new calls will differ from them.
+
+    Raises Trouble for a reply that isn't one, and what `faults.from_error` makes of an error sent with status 200.
+    """
+    notes: list[Note] = []
+    reply = load(data, notes)
+    message, reason = _choice(reply)
+    reader = CallReader(turn, taken, notes)
+    calls = tuple(
+        reader.read(call.get("id"), _function(call).get("name"), _function(call).get("arguments"))
+        for call in _raw_calls(message)
+    )
+    refusal = parts_text(message.get("refusal"), "refusal", "text")
+    text = visible(parts_text(message.get("content"), "text", "refusal"), notes) or refusal
+    finish = _finish(reason, bool(calls), bool(refusal), notes)
+    if not calls and not text:
+        notes.append({"kind": "empty_reply"})
+    return Parsed(Entry("assistant", text, calls, raw=message), finish, parse_usage(reply.get("usage")), tuple(notes))
+
+
+def _parameters(profile: Profile) -> dict[str, Any]:
+    return {
         "model": profile.model,
         "reasoning_effort": profile.effort,
         "temperature": profile.temperature,
@@ -70,21 +70,78 @@ def _opening(profile: Profile) -> bytes:
         "seed": profile.seed,
         "max_completion_tokens": profile.max_output,
     }
-    given = {key: value for key, value in parameters.items() if value is not None} | profile.extra_body
-    return jsontext.dumps(given)[:-1] + b","
 
 
-def _tools(tools: Sequence[ToolSpec], parallel: bool | None) -> bytes:
-    if not tools:
-        return b""
-    specs = [
+def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    return [
         {
             "type": "function",
             "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
         }
         for tool in tools
     ]
-    table: dict[str, Any] = {"tools": specs}
-    if parallel is not None:
-        table["parallel_tool_calls"] = parallel
-    return jsontext.dumps(table)[1:-1] + b","
+
+
+def _messages(entry: Entry) -> list[Any]:
+    if entry.role == "user":
+        return [{"role": "user", "content": entry.text}]
+    if entry.role == "tool":
+        return [{"role": "tool", "tool_call_id": entry.call_id, "content": entry.text}]
+    raw = cast(Mapping[str, Any], entry.raw) if isinstance(entry.raw, Mapping) else {"content": entry.text}
+    message = {"role": "assistant", **raw}
+    message["role"] = "assistant"
+    message.pop("tool_calls", None)
+    if not entry.calls:
+        message["content"] = message.get("content") or ""  # null without calls is refused by strict servers
+        return [message]
+    originals = _raw_calls(raw)
+    if len(originals) != len(entry.calls):
+        originals = [{}] * len(entry.calls)
+    message.setdefault("content", None)
+    message["tool_calls"] = [_call(call, original) for call, original in zip(entry.calls, originals, strict=True)]
+    return [message]
+
+
+def _call(call: ToolCall, original: Mapping[str, Any]) -> dict[str, Any]:
+    function = {**_function(original), "name": call.name, "arguments": stand_in(call.arguments)}
+    return {**original, "id": call.id, "type": "function", "function": function}
+
+
+def _choice(reply: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    """The reply's message and finish reason."""
+    raise_error(reply.get("error"))
+    choices = reply.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, Mapping):
+        raise Trouble("reply holds no choice")
+    raise_error(choice.get("error"))
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise Trouble("reply holds no message")
+    return message, choice.get("finish_reason")
+
+
+def _raw_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function")
+    return function if isinstance(function, Mapping) else {}
+
+
+def _finish(reason: Any, calls: bool, refused: bool, notes: list[Note]) -> FinishReason:
+    finish = _FINISH.get(reason) if isinstance(reason, str) else None
+    if finish in ("length", "content_filter", "refusal"):
+        return finish
+    if calls:
+        return "tool_calls"
+    if refused:
+        return "refusal"
+    if finish != "stop":
+        notes.append({"kind": "finish_reason", "given": reason})
+    return "stop"
+
+
+CHAT: Final = Dialect("chat", "chat/completions", "messages", _parameters, _tools, _messages, parse_reply)

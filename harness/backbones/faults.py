@@ -29,6 +29,8 @@ _OVERFLOW: Final = re.compile(
     r"|request too large for|too many (?:input )?tokens in",
     re.IGNORECASE,
 )
+_REFUSAL_CODES: Final = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
+_REFUSAL: Final = re.compile(r"content management policy|flagged as potentially violating|_policy_violation|bio_policy")
 _QUOTA_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _QUOTA: Final = re.compile(
     r"insufficient[ _](?:quota|balance|credits?|funds)|credit balance is too low|billing hard limit|out of credits"
@@ -38,6 +40,10 @@ _QUOTA: Final = re.compile(
 _QUOTA_OR_RATE: Final = re.compile(r"exceeded your current quota", re.IGNORECASE)  # Gemini's wording for both
 _KEY_LIKE: Final = re.compile(r"\bsk-[\w*-]{6,}")  # providers quote parts of the key that they reject
 _RETRY_HINT: Final = re.compile(r"retry in ([0-9.]+) ?s\b|retryDelay\W+([0-9.]+)s\b", re.IGNORECASE)
+
+
+class Refused(HarnessError):
+    """The endpoint won't let the model answer this conversation, by its content policy."""
 
 
 class Trouble(Exception):
@@ -66,6 +72,8 @@ def from_error(status: int, body: Any, headers: Mapping[str, str]) -> HarnessErr
     overflow = not codes.isdisjoint(_OVERFLOW_CODES) or _OVERFLOW.search(message)
     if overflow and status not in (401, 403):
         return ContextOverflow(text)
+    if not codes.isdisjoint(_REFUSAL_CODES) or _REFUSAL.search(" ".join((message, *codes))):
+        return Refused(text)
     out_of_credit = not codes.isdisjoint(_QUOTA_CODES) or status == 402 or _QUOTA.search(message)
     if out_of_credit or (_QUOTA_OR_RATE.search(message) and wait is None):
         return QuotaExhausted(text, "add credit to the account, then go on with --resume")

@@ -59,6 +59,8 @@ class Profile:
             raise ValueError("endpoint holds a user name or password; name a variable with key_variable instead")
         if taken := {"messages", "input", "tools", "stream"} & self.extra_body.keys():
             raise ValueError(f"extra_body can't hold {', '.join(sorted(taken))}")
+        if self.api == "responses" and self.seed is not None:
+            raise ValueError("seed is no parameter of the responses API")
         for name in ("window", "timeout", "connect_timeout", "tries"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be greater than 0")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from harness.backbones.completions import parse_reply
+from harness.backbones.chat import parse_reply
 from harness.backbones.faults import Trouble
 from harness.errors import BackboneError, HarnessError, UserError
 from harness.messages import Reply, Request

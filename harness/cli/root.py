@@ -18,6 +18,8 @@ from harness.config import load_config
 COMMANDS = {
     "run": "Ask an agent the questions of a graph and score its answers.",
     "score": "Score runs: Hit@1, Hit@5, Recall@20 and MRR, with intervals.",
+    "compare": "Compare runs on the questions they share, with intervals and tests.",
+    "report": "Make the table of an ablation, or a page on its runs.",
     "show": "Read a run or one of its trajectories in the terminal.",
     "graphs": "List the graphs there are.",
     "export": "Turn a graph's sources into the files that an agent reads.",

@@ -15,7 +15,7 @@
 static volatile int start_error; /* written by the child of vfork, in our memory */
 
 static void become_bash(int script, int pipe) {
-    char *const arguments[] = {"bash", "--noprofile", "--norc", "/dev/fd/3", NULL};
+    char *const arguments[] = {"bash", "--noprofile", "--norc", (char *)settings.script, NULL};
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
     sigprocmask(SIG_SETMASK, &nothing_blocked, NULL);

@@ -115,6 +115,8 @@ static void init(size_t length) {
     watch_open();
     confine();
     settings.bash = find_bash();
+    char target[16];
+    settings.script = readlink("/sandbox/command", target, sizeof target) > 0 ? "/sandbox/command" : "/dev/fd/3";
     settings.null = open("/dev/null", O_RDWR | O_CLOEXEC);
     settings.scratch = open(settings.cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (settings.null < 0 || settings.scratch < 0 || fchdir(settings.scratch)) fail("%s: %s", settings.cwd, strerror(errno));

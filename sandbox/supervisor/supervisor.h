@@ -19,6 +19,7 @@ struct settings {
     char **environment; /* complete: what children get */
     const char *cwd;
     const char *bash;
+    const char *script; /* leads to descriptor 3, the command; bash's error messages begin with it */
     uid_t uid; /* to become; 0: stay who we are */
     uint64_t memory, file_bytes, pids, nproc, cpu_us;
     const char *tmpfs[MAX_TMPFS]; /* mounts whose content counts as memory */

@@ -11,7 +11,8 @@ import pytest
 
 from exporter import Export
 from harness.accounting import Account
-from harness.agent import Outcome, Task, run_attempt
+from harness.agent import run_attempt
+from harness.attempt import Outcome, Task
 from harness.errors import BackboneError, ContextOverflow
 from harness.events import read_events
 from harness.messages import AttemptKey, Reply, Request, Usage

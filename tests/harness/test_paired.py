@@ -112,7 +112,7 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 def test_differences_by_hand() -> None:
     first = np.array([[1.0, 10.0], [0.0, 20.0], [0.0, np.nan], [1.0, 30.0]])
     second = np.array([[1.0, 13.0], [1.0, 20.0], [1.0, 7.0], [0.0, 33.0]])
-    hit, cost = differences(first, second, bounded=False)
+    hit, cost = differences(first, second, bounded=0)
     assert (hit.n, hit.first, hit.second, hit.difference) == (4, 0.5, 0.75, 0.25)
     assert (cost.n, cost.first, cost.second, cost.difference) == (3, 20.0, 22.0, 2.0)
     # sd of (0, 1, 1, -1) is sqrt((0 + 1 + 1 + 1 - 4/16) / 3) = .957427; times 2.80158 / 2.
@@ -123,27 +123,27 @@ def test_differences_by_hand() -> None:
 
 
 def test_equal_differences_leave_room_for_what_was_not_seen() -> None:
-    equal = differences(np.zeros((50, 1)), np.zeros((50, 1)), bounded=True)[0]
+    equal = differences(np.zeros((50, 1)), np.zeros((50, 1)), bounded=9)[0]
     bound = stats.binomtest(0, 50).proportion_ci(method="wilson").high
     assert equal.interval == pytest.approx((-bound, bound))
     assert equal.resolvable is None
-    won = differences(np.zeros((50, 1)), np.ones((50, 1)), bounded=True)[0]
+    won = differences(np.zeros((50, 1)), np.ones((50, 1)), bounded=9)[0]
     assert won.interval == pytest.approx((1 - 2 * bound, 1.0))
-    assert differences(np.zeros((9, 1)), np.full((9, 1), 3.0), bounded=False)[0].interval == (3.0, 3.0)
+    assert differences(np.zeros((9, 1)), np.full((9, 1), 3.0), bounded=0)[0].interval == (3.0, 3.0)
 
 
 def test_no_question_and_one_question() -> None:
-    none = differences(np.empty((0, 2)), np.empty((0, 2)), bounded=True)
+    none = differences(np.empty((0, 2)), np.empty((0, 2)), bounded=9)
     assert [(d.n, d.difference, d.interval, d.resolvable) for d in none] == [(0, None, None, None)] * 2
-    one = differences(np.array([[5.0]]), np.array([[8.0]]), bounded=False)[0]
+    one = differences(np.array([[5.0]]), np.array([[8.0]]), bounded=0)[0]
     assert (one.n, one.difference, one.interval, one.resolvable) == (1, 3.0, None, None)
 
 
 def test_the_same_pairs_in_another_order_differ_by_chance_alone() -> None:
     random = np.random.default_rng(4)
     first, second = random.random((400, 1)), random.random((400, 1))
-    one = differences(first, second, bounded=True)[0]
-    other = differences(first[::-1], second[::-1], bounded=True)[0]
+    one = differences(first, second, bounded=9)[0]
+    other = differences(first[::-1], second[::-1], bounded=9)[0]
     assert one.difference == other.difference
     assert one.interval == pytest.approx(other.interval, abs=0.002)
 

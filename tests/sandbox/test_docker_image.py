@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 from docker import APIClient
 
-from sandbox.contract import SandboxUnavailable
+from sandbox.contract import Backend, SandboxUnavailable
 from sandbox.image import REPOSITORY, Image, ensure_image
-from tests.support.daemon import base_image, docker_or_skip
+from tests.support.daemon import base_image, daemon
 
 pytestmark = pytest.mark.docker
 
@@ -27,15 +27,9 @@ print(ensure_image(connect(), sys.argv[1], lambda line: print("progress", line))
 
 
 @pytest.fixture(scope="module")
-def docker() -> Iterator[tuple[APIClient, Image]]:
-    client, image = docker_or_skip()
-    yield client, image
-    client.close()
-
-
-@pytest.fixture
-def client(docker: tuple[APIClient, Image]) -> APIClient:
-    return docker[0]
+def client(docker: Backend) -> Iterator[APIClient]:
+    with daemon() as client:
+        yield client
 
 
 @pytest.fixture
@@ -91,9 +85,10 @@ def test_processes_that_ask_at_once_build_once(client: APIClient, fresh_base: st
     assert len(builders) == 1
 
 
-def test_the_agent_has_python_with_the_standard_library_only_and_rg(docker: tuple[APIClient, Image]) -> None:
+def test_the_agent_has_python_with_the_standard_library_only_and_rg(client: APIClient) -> None:
     printed = run(
-        *docker,
+        client,
+        ensure_image(client, base_image(), print),
         "export PATH=/sandbox/bin:/usr/bin:/bin; id -u; python -c 'import sys; print(sys.version_info >= (3, 11))';"
         " python3 -c 'import pip' 2>&1 | tail -n 1; python3 -c 'import json, csv, sqlite3, lzma, ctypes; print(1)';"
         " rg --version | head -n 1; stat -c %A /scratch /graph; touch /sandbox/x /usr/x 2>&1 | wc -l",

@@ -56,8 +56,9 @@ class Received:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation sent."""
-        found: list[dict[str, Any]] = self.body["messages"]
+        """The conversation sent: Chat Completions' messages, or Responses' input items."""
+        body = self.body
+        found: list[dict[str, Any]] = body["messages"] if "messages" in body else body["input"]
         return found
 
     @property
@@ -68,12 +69,23 @@ class Received:
     @property
     def turn(self) -> int:
         """1 plus the number of replies already in the conversation."""
-        return 1 + sum(m.get("role") == "assistant" for m in self.messages)
+        messages = self.messages
+        if "messages" in self.body:
+            return 1 + len([m for m in messages if m.get("role") == "assistant"])
+        said = [m.get("role") != "user" and m.get("type") != _OUTPUT for m in messages]  # one reply is many items
+        return 1 + sum(now and not before for before, now in itertools.pairwise([False, *said]))
 
     @property
     def results(self) -> list[str]:
         """Tool results in the request, oldest first."""
-        return [m.get("content") or "" for m in self.messages if m.get("role") == "tool"]
+        messages = self.messages
+        found = [
+            m.get("output", m.get("content")) for m in messages if m.get("type") == _OUTPUT or m.get("role") == "tool"
+        ]
+        return [text or "" for text in found]
+
+
+_OUTPUT = "function_call_output"
 
 
 @dataclass(frozen=True)
@@ -142,6 +154,20 @@ def say(
         reply["usage"] = usage or {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
     reply.update(top or {})
     return Behaviour(body=json.dumps(reply).encode(), **rest)
+
+
+def respond(*items: Mapping[str, Any], top: Mapping[str, Any] | None = None, **rest: Any) -> Behaviour:
+    """A reply of the Responses API with these output items. `top` adds fields or replaces them."""
+    reply: dict[str, Any] = {
+        "id": "resp_scripted",
+        "object": "response",
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "output": items,
+        "usage": {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110},
+    }
+    return Behaviour(body=json.dumps(reply | dict(top or {}), indent=2).encode(), **rest)
 
 
 def bash(command: str, text: str | None = None, **rest: Any) -> Behaviour:

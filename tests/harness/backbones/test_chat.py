@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.backbones.chat import ChatBackbone
-from harness.backbones.completions import parse_reply, stand_in, wire
+from harness.backbones.chat import CHAT, parse_reply
+from harness.backbones.dialect import stand_in
+from harness.backbones.http import HttpBackbone
 from harness.messages import Entry, Reply, ToolCall, Usage
 from tests.support.server import ScriptedServer, bash, by_query, call, half, say
 from tests.support.talk import answer_calls, profile, request, result, user
 
 
 def ask(*behaviours, entries=(), **values: Any) -> tuple[Reply, ScriptedServer]:
-    with ScriptedServer(list(behaviours)) as server, closing(ChatBackbone(profile(server.url, **values))) as model:
+    with ScriptedServer(list(behaviours)) as server, closing(HttpBackbone(profile(server.url, **values))) as model:
         return model.complete(request(*entries)), server
 
 
@@ -59,7 +60,7 @@ def test_parameters_are_sent_only_where_the_profile_has_them():
 
 
 def test_tool_choice_and_no_tools():
-    with ScriptedServer([say("a"), say("b")]) as server, closing(ChatBackbone(profile(server.url))) as model:
+    with ScriptedServer([say("a"), say("b")]) as server, closing(HttpBackbone(profile(server.url))) as model:
         model.complete(request(tool_choice="none"))
         model.complete(request(tools=()))
     assert server.requests[0].body["tool_choice"] == "none"
@@ -70,7 +71,7 @@ def test_messages_are_resent_as_they_came():
     extra = {"reasoning_content": "hm", "provider_specific": {"signature": "AbC=="}, "refusal": None}
     with (
         ScriptedServer([bash("ls", message=extra), say("done")]) as server,
-        closing(ChatBackbone(profile(server.url))) as model,
+        closing(HttpBackbone(profile(server.url))) as model,
     ):
         first = model.complete(request())
         model.complete(request(user(), *answer_calls(first, ["a\tb"]), turn=2))
@@ -82,7 +83,7 @@ def test_messages_are_resent_as_they_came():
 
 def test_one_request_is_the_beginning_of_the_next():
     script = [bash(f"echo {i}") for i in range(5)] + [say("done")]
-    with ScriptedServer(script) as server, closing(ChatBackbone(profile(server.url))) as model:
+    with ScriptedServer(script) as server, closing(HttpBackbone(profile(server.url))) as model:
         entries = [user()]
         for turn in range(6):
             choice = "auto" if turn < 5 else "none"
@@ -93,18 +94,18 @@ def test_one_request_is_the_beginning_of_the_next():
 
 
 def test_entries_are_encoded_once():
-    with ScriptedServer([bash("ls"), say("done")]) as server, closing(ChatBackbone(profile(server.url))) as model:
+    with ScriptedServer([bash("ls"), say("done")]) as server, closing(HttpBackbone(profile(server.url))) as model:
         entries = [user(), *answer_calls(model.complete(request()))]
         model.complete(request(*entries, turn=2))
         kept = [entry.wire["chat"] for entry in entries]
-        assert all(wire(entry) is before for entry, before in zip(entries, kept, strict=True))
+        assert all(CHAT.wire(entry) is before for entry, before in zip(entries, kept, strict=True))
 
 
 @pytest.mark.parametrize("arguments", ["{not json", "[1]", '"text"', "null", '{"command": "x"', "NaN", "{" * 5000])
 def test_malformed_arguments_are_kept_and_a_stand_in_is_sent(arguments):
     with (
         ScriptedServer([say(calls=[call("bash", arguments)]), say("x")]) as server,
-        closing(ChatBackbone(profile(server.url))) as model,
+        closing(HttpBackbone(profile(server.url))) as model,
     ):
         reply = model.complete(request())
         model.complete(request(user(), *answer_calls(reply), turn=2))
@@ -123,7 +124,7 @@ def test_arguments_that_came_as_an_object_or_not_at_all():
     reply, _ = ask(say(calls=calls))
     assert [c.arguments for c in reply.entry.calls] == ['{"command":"ls"}', "{}", "{}"]
     assert kinds(reply) == ["arguments_not_text", "arguments_not_text", "arguments_empty", "arguments_empty"]
-    sent = json.loads(wire(reply.entry))["tool_calls"]
+    sent = json.loads(CHAT.wire(reply.entry))["tool_calls"]
     assert [c["function"]["arguments"] for c in sent] == ['{"command":"ls"}', "{}", "{}"]
 
 
@@ -135,7 +136,7 @@ def test_ids_that_are_missing_or_used_before_are_replaced_in_order():
     assert [c.name for c in reply.entry.calls] == ["a", "b", "c", "d"]
     assert ids[0] == "same" and len({*ids, "old"}) == 5 and all(ids)
     assert kinds(reply) == ["call_id_repeated", "call_id_missing", "call_id_repeated"]
-    assert [c["id"] for c in json.loads(wire(reply.entry))["tool_calls"]] == ids
+    assert [c["id"] for c in json.loads(CHAT.wire(reply.entry))["tool_calls"]] == ids
     assert [c["id"] for c in reply.entry.raw["tool_calls"]] == ["same", "same", "", "old"]
 
 
@@ -166,7 +167,7 @@ def test_finish_reasons_and_text(behaviour, finish, text):
 def test_an_empty_reply_is_noted_and_can_be_sent_back():
     reply, _ = ask(say(None, message={"tool_calls": []}))
     assert kinds(reply) == ["empty_reply"]
-    assert json.loads(wire(reply.entry)) == {"role": "assistant", "content": ""}
+    assert json.loads(CHAT.wire(reply.entry)) == {"role": "assistant", "content": ""}
 
 
 def test_text_that_is_not_unicode_is_mended_both_ways():
@@ -174,7 +175,7 @@ def test_text_that_is_not_unicode_is_mended_both_ways():
     assert reply.entry.text == "half \ufffd of it"
     assert kinds(reply) == ["reply_repaired"]
     assert server.requests[0].body["messages"][0]["content"] == "a lone \ufffd here"
-    assert b"half" in wire(reply.entry)
+    assert b"half" in CHAT.wire(reply.entry)
 
 
 def test_no_usage_is_none_and_not_zero():
@@ -193,12 +194,12 @@ def test_many_conversations_at_once():
     script = by_query({name: [bash(f"echo {name}"), say(f"answer to {name}")] for name in names})
     answers: dict[str, str] = {}
 
-    def converse(model: ChatBackbone, name: str) -> None:
+    def converse(model: HttpBackbone, name: str) -> None:
         first = model.complete(request(user(name), query_id=name))
         last = model.complete(request(user(name), *answer_calls(first), turn=2, query_id=name))
         answers[name] = last.entry.text
 
-    with ScriptedServer(script) as server, closing(ChatBackbone(profile(server.url))) as model:
+    with ScriptedServer(script) as server, closing(HttpBackbone(profile(server.url))) as model:
         threads = [threading.Thread(target=converse, args=(model, name)) for name in names]
         for thread in threads:
             thread.start()
@@ -234,7 +235,7 @@ def test_whatever_a_message_holds_it_is_read_and_can_be_sent_back(message, calls
     parsed = parse_reply(json.dumps(reply).encode(), 1, {"taken"})
     ids = [c.id for c in parsed.entry.calls]
     assert len(set(ids)) == len(ids) and "taken" not in ids
-    sent = json.loads(wire(parsed.entry))
+    sent = json.loads(CHAT.wire(parsed.entry))
     assert sent["role"] == "assistant"
     assert [c["id"] for c in sent.get("tool_calls", [])] == ids
     for encoded in sent.get("tool_calls", []):

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from harness.backbones.chat import ChatBackbone
+from harness.backbones.http import HttpBackbone
 from harness.errors import BackboneError, ContextOverflow, HarnessError, KeyRejected, QuotaExhausted, UserError
 from tests.support.server import Behaviour, ScriptedServer, by_query, drop, garbled, half, rate_limited, refuse, say
 from tests.support.talk import profile, request, user
@@ -20,7 +20,7 @@ KEY = "canary-key-0815"
 
 def complete(server, notices=None, time_left=None, **values):
     notice = notices.append if notices is not None else lambda _: None
-    with closing(ChatBackbone(profile(server.url, **values), notice)) as model:
+    with closing(HttpBackbone(profile(server.url, **values), notice)) as model:
         return model.complete(request(time_left=time_left))
 
 
@@ -82,7 +82,7 @@ def test_what_one_worker_is_told_binds_the_others():
             return rate_limited(0.6)
         return say("ok")
 
-    with ScriptedServer(script) as server, closing(ChatBackbone(profile(server.url))) as model:
+    with ScriptedServer(script) as server, closing(HttpBackbone(profile(server.url))) as model:
         first = threading.Thread(target=model.complete, args=(request(user("first")),))
         first.start()
         assert told.wait(60)
@@ -131,7 +131,7 @@ def test_nobody_listens():
         held.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
         with (
-            closing(ChatBackbone(profile(url, tries=2))) as model,
+            closing(HttpBackbone(profile(url, tries=2))) as model,
             pytest.raises(BackboneError, match=r"127\.0\.0\.1:\d+: connection failed: .*refused.*\(2 tries\)"),
         ):
             model.complete(request())
@@ -176,14 +176,14 @@ def test_a_long_wait_is_announced_and_ends_when_the_backbone_is_closed():
         notices.append(text)
         announced.set()
 
-    def work(model: ChatBackbone) -> None:
+    def work(model: HttpBackbone) -> None:
         try:
             model.complete(request())
         except BackboneError as error:
             failures.append(error)
 
     with ScriptedServer([rate_limited(3600)]) as server:
-        model = ChatBackbone(profile(server.url), notice)
+        model = HttpBackbone(profile(server.url), notice)
         worker = threading.Thread(target=work, args=(model,))
         worker.start()
         assert announced.wait(60)
@@ -207,7 +207,7 @@ def test_the_key_is_sent_and_shown_nowhere(monkeypatch, caplog):
             }
         )
     ) as server:
-        with closing(ChatBackbone(profile(server.url, key_variable="CANARY", tries=2))) as model:
+        with closing(HttpBackbone(profile(server.url, key_variable="CANARY", tries=2))) as model:
             seen = [repr(model), repr(vars(model))]
             for query in ("rejected", "broken", "garbled"):
                 with pytest.raises(BackboneError) as error:
@@ -222,7 +222,7 @@ def test_the_key_is_sent_and_shown_nowhere(monkeypatch, caplog):
 def test_a_missing_key_is_found_before_anything_is_sent(monkeypatch):
     monkeypatch.delenv("CANARY", raising=False)
     with pytest.raises(UserError, match="CANARY is not set"):
-        ChatBackbone(profile("https://models.example/v1", key_variable="CANARY"))
+        HttpBackbone(profile("https://models.example/v1", key_variable="CANARY"))
 
 
 def test_a_proxy_in_the_environment_is_not_used_for_loopback(monkeypatch):
@@ -235,7 +235,7 @@ def test_a_proxy_in_the_environment_is_not_used_for_loopback(monkeypatch):
 
 
 def test_a_connection_is_kept_for_the_next_request():
-    with ScriptedServer([say("a"), say("b")]) as server, closing(ChatBackbone(profile(server.url))) as model:
+    with ScriptedServer([say("a"), say("b")]) as server, closing(HttpBackbone(profile(server.url))) as model:
         model.complete(request())
         model.complete(request())
         assert len(server._open) == 1

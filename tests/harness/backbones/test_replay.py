@@ -10,9 +10,10 @@ import pytest
 from harness.backbones import make_backbone
 from harness.backbones.replay import ReplayBackbone, recordings_of_run, window_of_run
 from harness.errors import BackboneError, UserError
+from harness.events import trajectory_path
 from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.observe import Observation
-from harness.trajectory import TrajectoryWriter, trajectory_path
+from harness.trajectory import TrajectoryWriter
 from tests.support.talk import answer_calls, request, result, user
 
 

@@ -1,0 +1,126 @@
+"""What the two APIs have in common: a dialect is how entries are written and replies are read; no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from harness.backbones import jsontext
+from harness.backbones.faults import Trouble, from_error
+from harness.backbones.profiles import Profile
+from harness.messages import Entry, FinishReason, ToolCall, ToolSpec, Usage
+
+STAND_IN: Final = 2_000  # characters of malformed arguments that are shown to the model again
+
+Note = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a reply says. `notes` are the repairs that it took to read it."""
+
+    entry: Entry
+    finish: FinishReason
+    usage: Usage
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One API. `parse` takes a reply, the turn and the call ids in use; it raises Trouble for what is no reply."""
+
+    name: str  # the key in Entry.wire
+    path: str
+    items: str  # the request's key for the conversation
+    parameters: Callable[[Profile], dict[str, Any]]
+    tools: Callable[[Sequence[ToolSpec]], list[dict[str, Any]]]
+    message: Callable[[Entry], list[Any]]  # an entry as the items that it is in a request
+    parse: Callable[[bytes, int, set[str]], Parsed]
+
+    def wire(self, entry: Entry) -> bytes:
+        """The entry's items as they stand in a request, with commas between; encoded once."""
+        encoded = entry.wire.get(self.name)
+        if encoded is None:
+            encoded = entry.wire[self.name] = b",".join([jsontext.dumps(item) for item in self.message(entry)])
+        return encoded
+
+
+class CallReader:
+    """Reads one reply's calls in order, and makes their ids unique in the conversation."""
+
+    def __init__(self, turn: int, taken: set[str], notes: list[Note]) -> None:
+        self._turn, self._used, self._notes, self._index = turn, set(taken), notes, 0
+
+    def read(self, given_id: Any, name: Any, arguments: Any) -> ToolCall:
+        """One call from whatever stands in its fields."""
+        call_id = given_id if isinstance(given_id, str) and given_id else ""
+        if not call_id or call_id in self._used:
+            kind = "call_id_repeated" if call_id else "call_id_missing"
+            call_id = self._new_id(call_id or "call")
+            self._note(kind, call_id)
+        self._used.add(call_id)
+        if not isinstance(arguments, str):
+            self._note("arguments_not_text", call_id)
+            arguments = "" if arguments is None else jsontext.dumps(arguments).decode()
+        if not arguments.strip():
+            self._note("arguments_empty", call_id)
+            arguments = "{}"
+        self._index += 1
+        return ToolCall(call_id, name if isinstance(name, str) else "", arguments)
+
+    def _new_id(self, base: str) -> str:
+        made = f"{base[:32]}_{self._turn}_{self._index}"
+        while made in self._used:
+            made += "_"
+        return made
+
+    def _note(self, kind: str, call_id: str) -> None:
+        self._notes.append({"kind": kind, "call": self._index, "id": call_id})
+
+
+def stand_in(arguments: str) -> str:
+    """Arguments that a server can parse: the model's own where they are a JSON object, else one that quotes them."""
+    if jsontext.is_object(arguments):
+        return arguments
+    return jsontext.dumps({"malformed_arguments": arguments[:STAND_IN]}).decode()
+
+
+def load(data: bytes, notes: list[Note]) -> Mapping[str, Any]:
+    """A reply's JSON object. Raises Trouble where there is none."""
+    try:
+        reply, repaired = jsontext.loads(data)
+    except ValueError as error:
+        raise Trouble(f"reply is not JSON: {error}") from None
+    if not isinstance(reply, Mapping):
+        raise Trouble("reply is not a JSON object")
+    if repaired:
+        notes.append({"kind": "reply_repaired"})
+    return reply
+
+
+def raise_error(error: Any) -> None:
+    """Raise what an error inside a reply with status 200 means, if it is one."""
+    if error:
+        code = error.get("code") if isinstance(error, Mapping) else None
+        status = 429 if code == "rate_limit_exceeded" else code if isinstance(code, int) and code >= 400 else 500
+        raise from_error(status, {"error": error}, {})
+
+
+def visible(text: str, notes: list[Note]) -> str:
+    """Without reasoning that a server left in the content, between <think> tags."""
+    thought, sign, rest = text.rpartition("</think>")
+    if not sign or ("<think>" in thought and not thought.lstrip().startswith("<think>")):
+        return text
+    notes.append({"kind": "reasoning_in_content", "characters": len(thought)})
+    return rest.lstrip()
+
+
+def parts_text(content: Any, *keys: str) -> str:
+    """Text of a content: itself, or the given keys of its parts joined."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    found = [part.get(key) for part in content if isinstance(part, Mapping) for key in keys]
+    return "".join(text for text in found if isinstance(text, str))

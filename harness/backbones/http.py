@@ -1,0 +1,81 @@
+"""A model behind an OpenAI-compatible endpoint, whoever serves it.
+
+Each entry becomes bytes once (`Entry.wire`); a request joins them behind a constant beginning, so that it costs no
+more to encode late in a conversation, and one request's conversation is a prefix of the next one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from harness.backbones import jsontext
+from harness.backbones.chat import CHAT
+from harness.backbones.dialect import Dialect
+from harness.backbones.endpoint import Endpoint
+from harness.backbones.faults import Refused
+from harness.backbones.jsontext import Body
+from harness.backbones.profiles import Profile
+from harness.backbones.responses import RESPONSES
+from harness.messages import Entry, Reply, Request, ToolSpec
+
+DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (CHAT, RESPONSES)}
+
+
+class HttpBackbone:
+    """Speaks the profile's API. For many threads at once."""
+
+    def __init__(self, profile: Profile, notice: Callable[[str], None] = lambda _: None) -> None:
+        """Raises UserError where the profile needs a key and none is set."""
+        self.name = profile.name
+        self._dialect = DIALECTS[profile.api]
+        self._endpoint = Endpoint(profile, notice)
+        given = {key: value for key, value in self._dialect.parameters(profile).items() if value is not None}
+        self._opening = jsontext.dumps(given | profile.extra_body)[:-1] + b","
+        self._parallel = profile.parallel_tool_calls
+        self._head: tuple[tuple[ToolSpec, ...] | None, bytes] = (None, b"")
+
+    def complete(self, request: Request) -> Reply:
+        """Ask the model. Raises BackboneError and its kinds, and ContextOverflow."""
+        taken = {call.id for entry in request.entries for call in entry.calls}
+        try:
+            answer = self._endpoint.ask(
+                self._dialect.path,
+                self.body(request),
+                request.time_left,
+                lambda data: self._dialect.parse(data, request.turn, taken),
+            )
+        except Refused as refused:
+            note = {"kind": "refused_by_endpoint", "message": str(refused)}
+            return Reply(Entry("assistant", ""), "content_filter", waited=refused.waited, notes=(note,))
+        parsed = answer.value
+        return Reply(
+            parsed.entry,
+            parsed.finish,
+            parsed.usage,
+            waited=answer.waited,
+            latency=answer.latency,
+            tries=answer.tries,
+            notes=parsed.notes,
+        )
+
+    def body(self, request: Request) -> Body:
+        """The request's JSON. What varies from turn to turn comes last."""
+        tools, head = self._head
+        if tools is not request.tools:
+            head = self._opening + self._tools(request.tools) + b'"%s":[' % self._dialect.items.encode()
+            self._head = (request.tools, head)
+        varies = request.tools and request.tool_choice != "auto"
+        tail = b'],"tool_choice":"%s"}' % request.tool_choice.encode() if varies else b"]}"
+        wires = [self._dialect.wire(entry) for entry in request.entries]
+        return Body(head, [wire for wire in wires if wire], tail)
+
+    def close(self) -> None:
+        """End waiting and close connections."""
+        self._endpoint.close()
+
+    def _tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        if not tools:
+            return b""
+        parallel = {} if self._parallel is None else {"parallel_tool_calls": self._parallel}
+        return jsontext.dumps({"tools": self._dialect.tools(tools), **parallel})[1:-1] + b","

@@ -1,0 +1,151 @@
+"""`harness compare`: runs against each other, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from harness.cli.options import json_option
+from harness.cli.output import notice, print_json, table
+from harness.compare import RESOURCES, SCHEMA_VERSION, Both, Figures, Pair, compare
+from harness.errors import UserError
+from harness.metrics import METRICS
+from harness.paired import Difference
+from harness.prices import read_prices
+from harness.systems import System, load_systems
+from harness.text import money, number, shorten
+from harness.where import Where
+
+TITLES = {"hit@1": "Hit@1", "hit@5": "Hit@5", "recall@20": "Recall@20", "mrr": "MRR"}
+_UNITS: dict[str, Callable[[float | None], str]] = {
+    "cost": money,
+    "tokens": number,
+    "turns": lambda value: "-" if value is None else f"{value:,.1f}",
+    "seconds": lambda value: "-" if value is None else f"{value:,.1f}",
+}
+_QUESTION_WIDTH = 60
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option("--wins", is_flag=True, help="List the questions that one of the two did better on.")
+@click.option("--where", "condition", metavar="EXPR", help="Keep questions for which this holds, e.g. turns > 10.")
+@click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
+@json_option
+def command(runs: tuple[Path, ...], wins: bool, condition: str | None, prices: Path | None, as_json: bool) -> None:
+    """Compare runs on the questions that they share; each with the first.
+
+    RUN is a run folder, or a parent that holds some. Runs of one mode and model over several graphs count as one
+    system. For each metric: both means, the difference (the second's minus the first's) with its 95 % interval from
+    a paired bootstrap, and the smallest difference that so many questions show with 80 % power; for Hit@1 the
+    questions that only one got right and the exact McNemar p, adjusted by Holm. Cost, tokens, turns and seconds
+    likewise. Attempts that failed for infrastructure reasons are counted as misses, and left out.
+
+    EXPR speaks of any recorded field, of every run (turns > 10), of one (run2.calls >= 10), or of a run that is not
+    compared (other("runs/prime-bm25").hit@1 == 0), with and, or, not, comparisons, arithmetic and in.
+
+    \b
+    Example:
+      $ harness compare runs/biogo-files runs/biogo-tools --where 'split == "test"'
+    """
+    where = Where(condition) if condition else None
+    price_list = read_prices(prices) if prices else None
+    systems = load_systems(runs, price_list)
+    others = [_single(folder) for folder in where.folders] if where else []
+    pairs = compare(systems, where, others)
+    if as_json:
+        print_json({
+            "schema_version": SCHEMA_VERSION,
+            "systems": [{"label": s.label, "runs": [str(run.path) for run in s.runs.values()]} for s in systems],
+            "where": condition,
+            "pairs": [pair.as_dict(questions=wins) for pair in pairs],
+        })  # fmt: skip
+        return
+    for number_, pair in enumerate(pairs):
+        click.echo("\n" * (number_ > 0) + "\n".join(_lines(pair)))
+        if wins:
+            click.echo("\n" + "\n".join(_decided(pair)))
+    for text in sorted({text for pair in pairs for text in _exports(pair)}):
+        notice(text)
+
+
+def _single(folder: str) -> System:
+    systems = load_systems([Path(folder)])
+    if len(systems) > 1:
+        raise UserError(f'--where: other("{folder}") holds several systems: {", ".join(s.label for s in systems)}')
+    return systems[0]
+
+
+def _lines(pair: Pair) -> Iterator[str]:
+    yield f"{pair.second.label} against {pair.first.label}: {len(pair.questions)} questions of both"
+    if pair.left_out.texts():
+        yield f"not compared: {', '.join(pair.left_out.texts())}"
+    if not pair.questions:
+        return
+    if not pair.failed:
+        yield "no attempt failed for infrastructure reasons, so there is nothing to leave out"
+    for figures in pair.figures:
+        if figures.failures == "miss" or pair.failed:
+            yield ""
+            yield from _block(pair, figures)
+
+
+def _block(pair: Pair, figures: Figures) -> Iterator[str]:
+    where = "overall" if figures.level == "overall" else f"{figures.level} {figures.name or 'none'}"
+    counted = "" if not pair.failed else f", {'failed = miss' if figures.failures == 'miss' else 'failures left out'}"
+    yield f"{where}{counted} (n = {figures.n})"
+    header = ("", pair.first.label, pair.second.label, "difference", "95 % interval", "resolvable")
+    rows = [(TITLES[name], *_cells(figures.metrics[name], _percent)) for name in METRICS]
+    rows += [(f"{name} a question", *_cells(figures.resources[name], _UNITS[name])) for name in RESOURCES]
+    yield table(header, rows, " rrrrr")
+    hits = figures.hits
+    yield (
+        f"Hit@1: {hits.only_first} only {pair.first.label}, {hits.only_second} only {pair.second.label}; "
+        f"exact McNemar p = {_p(hits.p)}, by Holm {_p(hits.adjusted)}"
+    )
+    ties = figures.n - figures.wins - figures.losses
+    yield f"{pair.second.label} did better on {figures.wins}, worse on {figures.losses}, the same on {ties}"
+
+
+def _cells(value: Difference, unit: Callable[[float | None], str]) -> tuple[str, ...]:
+    ends = (
+        "-" if value.interval is None else f"[{_signed(value.interval[0], unit)}, {_signed(value.interval[1], unit)}]"
+    )
+    return (unit(value.first), unit(value.second), _signed(value.difference, unit), ends, unit(value.resolvable))
+
+
+def _signed(value: float | None, unit: Callable[[float | None], str]) -> str:
+    if value is None:
+        return unit(None)
+    text = unit(abs(value))
+    return text if text == unit(0.0) else f"{'-' if value < 0 else '+'}{text}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
+
+
+def _decided(pair: Pair) -> Iterator[str]:
+    rows = [_question(both, several=len(pair.first.runs) > 1) for both in pair.decided()]
+    ranks = (f"rank {pair.first.label}", f"rank {pair.second.label}")
+    yield table(("", "question", *ranks, "text"), rows, "  rr") if rows else "both did the same on every question"
+
+
+def _question(both: Both, *, several: bool) -> tuple[str, ...]:
+    identity = f"{both.key.graph} {both.key.id}" if several else both.key.id
+    ranks = [str(side.rank or "-") for side in (both.first, both.second)]
+    text = shorten(both.first.question.text, _QUESTION_WIDTH)
+    return ("win" if both.outcome > 0 else "loss", shorten(identity, 30), *ranks, text)
+
+
+def _exports(pair: Pair) -> Iterator[str]:
+    for graph in pair.first.runs.keys() & pair.second.runs.keys():
+        digests: Sequence[str] = [s.runs[graph].manifest["export"]["digest"][:12] for s in (pair.first, pair.second)]
+        if digests[0] != digests[1]:
+            yield f"{graph}: the runs were made on different exports, {digests[0]} and {digests[1]}"

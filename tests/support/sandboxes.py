@@ -1,0 +1,87 @@
+"""What the sandbox tests share: a graph to open sandboxes on, and a look at the machine's processes from outside."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from sandbox import ExecResult, Sandbox
+
+CANARY = "canary-5d1c7e90-gold-label"
+NODE = '{"node_id":0,"node_type":"gene","name":"TP53","is_candidate":true,"attributes":{}}'
+
+
+def make_export(folder: Path) -> Path:
+    """A folder like an export: files/ for the agent, and labels beside it that the agent must not see."""
+    for name, text in {
+        "files/DATA_FORMAT.txt": "nodes/0000.jsonl\n",
+        "files/nodes/0000.jsonl": NODE + "\n",
+        "queries/test.jsonl": f'{{"id":"q1","query":"?","answer_ids":[0],"note":"{CANARY}"}}\n',
+        "index/offsets.bin": CANARY,
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return folder / "files"
+
+
+def run(sandbox: Sandbox, command: str, timeout: float = 60, cap: int = 20_000) -> ExecResult:
+    return sandbox.exec(command, timeout, cap)
+
+
+def text(sandbox: Sandbox, command: str, timeout: float = 60) -> str:
+    """The output of a command that must succeed and not be cut."""
+    result = sandbox.exec(command, timeout, 1_000_000)
+    assert (result.termination, result.exit_code, result.spill) == ("exit", 0, None), result
+    return result.head.decode()
+
+
+def still_works(sandbox: Sandbox) -> bool:
+    return text(sandbox, "echo alive") == "alive\n"
+
+
+def command_lines() -> Iterator[tuple[int, list[str]]]:
+    """(pid, arguments) of every process of this machine that we may look at."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                data = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            yield int(entry.name), data.decode(errors="replace").split("\0")[:-1]
+
+
+def sleepers(seconds: str) -> list[int]:
+    """Processes that run `sleep SECONDS`: a number that no other process uses marks those of one test."""
+    return [pid for pid, line in command_lines() if line == ["sleep", seconds]]
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    """Poll a condition (a callable) until it holds; AssertionError after `seconds`."""
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still not so after {seconds} s"
+        time.sleep(0.01)
+
+
+def ancestors(pid: int) -> list[int]:
+    """PIDs of a process's parents, nearest first, as far as they can be seen."""
+    found = []
+    while pid > 1:
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            break
+        pid = int(stat.rpartition(")")[2].split()[1])
+        found.append(pid)
+    return found
+
+
+def supervisors_of_this_process() -> list[int]:
+    """PID 1 of each bubblewrap sandbox that this process has open, seen from outside."""
+    return [pid for pid, line in command_lines() if line == ["/sandbox/supervisor"] and os.getpid() in ancestors(pid)]
