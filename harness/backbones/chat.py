@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from harness.backbones import sse
 from harness.backbones.dialect import (
+    Asked,
     CallReader,
     Dialect,
     Note,
@@ -40,21 +42,23 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
 }
 
 
-def parse_reply(data: bytes, turn: int, taken: set[str]) -> Parsed:
-    """Read a reply. `taken` are the call ids already in the conversation; ids of new calls will differ from them.
+def parse_reply(data: bytes, asked: Asked) -> Parsed:
+    """Read a reply, in one piece or streamed.
 
     Raises Trouble for a reply that isn't one, and what `faults.from_error` makes of an error sent with status 200.
     """
     notes: list[Note] = []
-    reply = load(data, notes)
+    reply = load(data, notes, sse.chat_completion)
     message, reason = _choice(reply)
-    reader = CallReader(turn, taken, notes)
+    reader = CallReader(asked, notes)
     calls = tuple(
         reader.read(call.get("id"), _function(call).get("name"), _function(call).get("arguments"))
         for call in _raw_calls(message)
     )
     refusal = parts_text(message.get("refusal"), "refusal", "text")
     text = visible(parts_text(message.get("content"), "text", "refusal"), notes) or refusal
+    if not calls:
+        calls, text = reader.in_text(text)
     finish = _finish(reason, bool(calls), bool(refusal), notes)
     if not calls and not text:
         notes.append({"kind": "empty_reply"})
@@ -95,6 +99,8 @@ def _messages(entry: Entry) -> list[Any]:
         message["content"] = message.get("content") or ""  # null without calls is refused by strict servers
         return [message]
     originals = _raw_calls(raw)
+    if not originals:
+        message["content"] = entry.text or None
     if len(originals) != len(entry.calls):
         originals = [{}] * len(entry.calls)
     message.setdefault("content", None)
@@ -144,4 +150,13 @@ def _finish(reason: Any, calls: bool, refused: bool, notes: list[Note]) -> Finis
     return "stop"
 
 
-CHAT: Final = Dialect("chat", "chat/completions", "messages", _parameters, _tools, _messages, parse_reply)
+CHAT: Final = Dialect(
+    name="chat",
+    path="chat/completions",
+    items="messages",
+    parameters=_parameters,
+    tools=_tools,
+    message=_messages,
+    parse=parse_reply,
+    streaming={"stream": True, "stream_options": {"include_usage": True}},
+)

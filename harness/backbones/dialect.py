@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.backbones import jsontext
+from harness.backbones import jsontext, sse
 from harness.backbones.faults import Trouble, from_error
 from harness.backbones.profiles import Profile
-from harness.messages import Entry, FinishReason, ToolCall, ToolSpec, Usage
+from harness.backbones.textcalls import calls_in_text
+from harness.messages import Entry, FinishReason, Request, ToolCall, ToolSpec, Usage
 
 STAND_IN: Final = 2_000  # characters of malformed arguments that are shown to the model again
 
@@ -27,8 +28,23 @@ class Parsed:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The request that a reply answers: its turn, the call ids in use so far, the tools that may be called."""
+
+    turn: int
+    taken: Set[str] = frozenset()
+    tools: Set[str] = frozenset()
+
+    @classmethod
+    def by(cls, request: Request) -> Asked:
+        """What matters of a request."""
+        tools = {tool.name for tool in request.tools} if request.tool_choice != "none" else set()
+        return cls(request.turn, {call.id for entry in request.entries for call in entry.calls}, tools)
+
+
+@dataclass(frozen=True)
 class Dialect:
-    """One API. `parse` takes a reply, the turn and the call ids in use; it raises Trouble for what is no reply."""
+    """One API. `parse` reads a reply and raises Trouble for what is none."""
 
     name: str  # the key in Entry.wire
     path: str
@@ -36,7 +52,8 @@ class Dialect:
     parameters: Callable[[Profile], dict[str, Any]]
     tools: Callable[[Sequence[ToolSpec]], list[dict[str, Any]]]
     message: Callable[[Entry], list[Any]]  # an entry as the items that it is in a request
-    parse: Callable[[bytes, int, set[str]], Parsed]
+    parse: Callable[[bytes, Asked], Parsed]
+    streaming: Mapping[str, Any]  # parameters that ask for a stream
 
     def wire(self, entry: Entry) -> bytes:
         """The entry's items as they stand in a request, with commas between; encoded once."""
@@ -49,8 +66,8 @@ class Dialect:
 class CallReader:
     """Reads one reply's calls in order, and makes their ids unique in the conversation."""
 
-    def __init__(self, turn: int, taken: set[str], notes: list[Note]) -> None:
-        self._turn, self._used, self._notes, self._index = turn, set(taken), notes, 0
+    def __init__(self, asked: Asked, notes: list[Note]) -> None:
+        self._asked, self._used, self._notes, self._index = asked, set(asked.taken), notes, 0
 
     def read(self, given_id: Any, name: Any, arguments: Any) -> ToolCall:
         """One call from whatever stands in its fields."""
@@ -69,14 +86,26 @@ class CallReader:
         self._index += 1
         return ToolCall(call_id, name if isinstance(name, str) else "", arguments)
 
+    def in_text(self, text: str) -> tuple[tuple[ToolCall, ...], str]:
+        """Calls that were left in a reply's text, and the text without them."""
+        found, rest = calls_in_text(text, self._asked.tools)
+        if found:
+            self._notes.append({"kind": "calls_in_text", "calls": len(found)})
+        made = [f"call_{self._asked.turn}_{number}" for number in range(len(found))]
+        return tuple(self.read(made[i], name, _as_text(arguments)) for i, (name, arguments) in enumerate(found)), rest
+
     def _new_id(self, base: str) -> str:
-        made = f"{base[:32]}_{self._turn}_{self._index}"
+        made = f"{base[:32]}_{self._asked.turn}_{self._index}"
         while made in self._used:
             made += "_"
         return made
 
     def _note(self, kind: str, call_id: str) -> None:
         self._notes.append({"kind": kind, "call": self._index, "id": call_id})
+
+
+def _as_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else jsontext.dumps(arguments).decode()
 
 
 def stand_in(arguments: str) -> str:
@@ -86,8 +115,10 @@ def stand_in(arguments: str) -> str:
     return jsontext.dumps({"malformed_arguments": arguments[:STAND_IN]}).decode()
 
 
-def load(data: bytes, notes: list[Note]) -> Mapping[str, Any]:
-    """A reply's JSON object. Raises Trouble where there is none."""
+def load(data: bytes, notes: list[Note], assemble: Callable[[bytes], dict[str, Any]]) -> Mapping[str, Any]:
+    """A reply's JSON object, `assemble`d where it came as a stream. Raises Trouble where there is none."""
+    if sse.is_stream(data):
+        return assemble(data)
     try:
         reply, repaired = jsontext.loads(data)
     except ValueError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
+from harness.backbones import jsontext
 from harness.backbones.faults import Trouble, from_status
 from harness.backbones.jsontext import Body
 from harness.backbones.limiter import ANNOUNCED, Limiter, backoff
@@ -23,6 +25,7 @@ from harness.errors import BackboneError, HarnessError, QuotaExhausted
 
 T = TypeVar("T")
 
+_SMALL: Final = 10.0  # seconds for what is asked beside the conversation
 LARGEST: Final = 64 * 1024 * 1024  # bytes of a reply; no model says as much
 
 
@@ -67,41 +70,67 @@ class Endpoint:
         began = time.monotonic()
         pause = 0.0
         for tries in range(1, self.profile.tries + 1):
-            self.limiter.wait(pause)
+            self.limiter.enter(pause)
             sent = time.monotonic()
+            succeeded = False
             try:
                 value = parse(self._post(path, body, time_left))
+                succeeded = True
             except Trouble as trouble:
-                pause = self._pause(trouble, tries, time.monotonic() - began)
                 failure = trouble
             except HarnessError as error:
                 error.waited = sent - began
                 raise
-            else:
+            finally:
+                self.limiter.leave(succeeded=succeeded)
+            if succeeded:
                 return Answer(value, latency=time.monotonic() - sent, waited=sent - began, tries=tries)
+            pause = self._pause(failure, tries, sent, began)
         count = f"{self.profile.tries} {'try' if self.profile.tries == 1 else 'tries'}"
         given_up = BackboneError(f"{self.host}: {failure} ({count})")
         given_up.waited = time.monotonic() - began
         raise given_up
+
+    def fetch(self, path: str) -> Any:
+        """GET something small as parsed JSON, once; None where that fails."""
+        deadline = time.monotonic() + _SMALL
+        options: dict[str, Any] = {"headers": self._headers, "timeout": _SMALL, "follow_redirects": False}
+        try:
+            response = cast(
+                httpx2.Response,
+                self._client.get(
+                    path,
+                    cast_to=httpx2.Response,
+                    options=cast(Any, options),
+                    stream=True,
+                    stream_cls=openai.Stream[Any],
+                ),
+            )
+            with closing(response):
+                value, _ = jsontext.loads(self._clean(self._read(response, deadline)))
+        except (openai.OpenAIError, httpx2.HTTPError, BackboneError, ValueError):
+            return None
+        return value
 
     def close(self) -> None:
         """End waiting and close connections; requests under way fail."""
         self.limiter.stop()
         self._client.close()
 
-    def _pause(self, trouble: Trouble, tries: int, waited: float) -> float:
+    def _pause(self, trouble: Trouble, tries: int, sent: float, began: float) -> float:
         """Seconds that this worker waits before the next try; a shared wait holds the others as well."""
         wait = trouble.wait
         if wait is not None and wait > self.profile.max_wait:
             error = QuotaExhausted(
                 f"{self.host}: {trouble}; it asks to wait {wait / 3600:.1f} hours", "go on later with --resume"
             )
-            error.waited = waited
+            error.waited = time.monotonic() - began
             raise error
         grown = backoff(tries, self.profile.backoff, self.profile.backoff_max)
         pause = grown if wait is None else max(wait, grown if tries > 1 else 0.0)
         if trouble.shared:
             self.limiter.hold(pause, f"{self.host}: {trouble}")
+            self.limiter.slow_down(sent, f"{self.host}: {trouble}")
         elif pause >= ANNOUNCED and tries < self.profile.tries:
             self.limiter.tell(f"{self.host}: {trouble}; try {tries + 1} of {self.profile.tries} in {pause:.0f} s")
         return pause
@@ -119,17 +148,19 @@ class Endpoint:
                     content=body,
                     options={
                         "headers": {**self._headers, "Content-Length": str(body.length)},
-                        "timeout": openai.Timeout(limit, connect=min(limit, self.profile.connect_timeout)),
+                        "timeout": openai.Timeout(
+                            limit,
+                            connect=min(limit, self.profile.connect_timeout),
+                            read=min(limit, self.profile.idle_timeout) if self.profile.stream else limit,
+                        ),
                         "follow_redirects": False,
                     },
                     stream=True,
                     stream_cls=openai.Stream[Any],
                 ),
             )
-            try:
+            with closing(response):
                 return self._clean(self._read(response, deadline))
-            finally:
-                response.close()
         except openai.APIStatusError as error:
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             raise self._named(from_status(error.status_code, self._clean(error.response.content), headers)) from None

@@ -7,11 +7,11 @@ more to encode late in a conversation, and one request's conversation is a prefi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from harness.backbones import jsontext
 from harness.backbones.chat import CHAT
-from harness.backbones.dialect import Dialect
+from harness.backbones.dialect import Asked, Dialect
 from harness.backbones.endpoint import Endpoint
 from harness.backbones.faults import Refused
 from harness.backbones.jsontext import Body
@@ -31,19 +31,20 @@ class HttpBackbone:
         self._dialect = DIALECTS[profile.api]
         self._endpoint = Endpoint(profile, notice)
         given = {key: value for key, value in self._dialect.parameters(profile).items() if value is not None}
-        self._opening = jsontext.dumps(given | profile.extra_body)[:-1] + b","
+        stream = self._dialect.streaming if profile.stream else {}
+        self._opening = jsontext.dumps({**given, **stream, **profile.extra_body})[:-1] + b","
         self._parallel = profile.parallel_tool_calls
         self._head: tuple[tuple[ToolSpec, ...] | None, bytes] = (None, b"")
 
     def complete(self, request: Request) -> Reply:
         """Ask the model. Raises BackboneError and its kinds, and ContextOverflow."""
-        taken = {call.id for entry in request.entries for call in entry.calls}
+        asked = Asked.by(request)
         try:
             answer = self._endpoint.ask(
                 self._dialect.path,
                 self.body(request),
                 request.time_left,
-                lambda data: self._dialect.parse(data, request.turn, taken),
+                lambda data: self._dialect.parse(data, asked),
             )
         except Refused as refused:
             note = {"kind": "refused_by_endpoint", "message": str(refused)}
@@ -69,6 +70,10 @@ class HttpBackbone:
         tail = b'],"tool_choice":"%s"}' % request.tool_choice.encode() if varies else b"]}"
         wires = [self._dialect.wire(entry) for entry in request.entries]
         return Body(head, [wire for wire in wires if wire], tail)
+
+    def models(self) -> Any:
+        """The endpoint's list of models as parsed JSON; None where it has none."""
+        return self._endpoint.fetch("models")
 
     def close(self) -> None:
         """End waiting and close connections."""

@@ -1,4 +1,8 @@
-"""Waiting, shared by all workers of a backbone: when the endpoint tells one of them to wait, all wait."""
+"""Waiting, shared by all workers of a backbone: when the endpoint tells one of them to wait, all wait.
+
+How many requests may be under way at once follows the endpoint too: half as many after each refusal for their rate, one
+more after each round of successes, and no limit once there are as many as ever were.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,10 @@ ANNOUNCED = 10.0  # waits of so many seconds or more are told to the user, at mo
 
 
 class Limiter:
-    """A gate that is open or closed until some time. `notice` is told when a long wait begins."""
+    """A gate that is closed until some time and that lets so many through at once.
+
+    `notice` is told when a long wait begins and when the number changes.
+    """
 
     def __init__(self, notice: Callable[[str], None] = lambda _: None) -> None:
         self._notice = notice
@@ -27,6 +34,11 @@ class Limiter:
         self._spread = 0.0
         self._stopped = False
         self._told = -math.inf
+        self._flying = 0  # requests under way
+        self._widest = 0  # the most there ever were
+        self._most = math.inf
+        self._successes = 0
+        self._slowed = 0.0
 
     def tell(self, text: str) -> None:
         """Pass a notice on unless there was one just now: many workers run into the same trouble."""
@@ -50,17 +62,54 @@ class Limiter:
             clock = datetime.fromtimestamp(time.time() + seconds).strftime("%H:%M:%S")
             self.tell(f"{why}: all requests wait until {clock} ({seconds:.0f} s)")
 
-    def wait(self, seconds: float = 0.0) -> None:
-        """Return after at least so many seconds and when nobody is held. Raises BackboneError once stopped."""
+    def enter(self, seconds: float = 0.0) -> None:
+        """Return after at least so many seconds, when nobody is held and there is room for a request.
+
+        Who returns from here calls `leave` when the request is over. Raises BackboneError once stopped.
+        """
         own = time.monotonic() + seconds
         share = random.random()  # noqa: S311 - spreads load, guards nothing
         with self._changed:
             while not self._stopped:
                 left = max(own, self._until + share * self._spread) - time.monotonic()
-                if left <= 0:
+                if left <= 0 and self._flying < self._most:
+                    self._flying += 1
+                    self._widest = max(self._widest, self._flying)
                     return
-                self._changed.wait(left)
+                self._changed.wait(left if left > 0 else None)
         raise BackboneError("stopped while waiting for the model's endpoint")
+
+    def leave(self, *, succeeded: bool) -> None:
+        """A request is over."""
+        with self._changed:
+            self._flying -= 1
+            if self._most == math.inf:
+                return
+            self._successes += succeeded
+            if self._successes >= self._most:
+                self._successes = 0
+                self._most += 1
+            lifted = self._most >= self._widest
+            if lifted:
+                self._most = math.inf
+            self._changed.notify_all()
+        if lifted:
+            self.tell(f"up to {self._widest} requests at a time again")
+
+    def slow_down(self, sent: float, why: str) -> None:
+        """Halve the number of requests at a time, for a refusal of one that was sent at `sent` (monotonic).
+
+        One burst of refusals counts once: those sent before the last halving change nothing.
+        """
+        with self._changed:
+            if sent < self._slowed:
+                return
+            self._slowed = time.monotonic()
+            before = self._flying + 1  # the refused one has left already
+            self._successes, self._most = 0, max(1, before // 2)
+            now = self._most
+        if now < before:
+            self.tell(f"{why}: {now} requests at a time instead of {before}")
 
     def stop(self) -> None:
         """End all waiting, now and later."""

@@ -43,6 +43,8 @@ class Profile:
     max_output: int | None = None
     parallel_tool_calls: bool | None = None
     extra_body: dict[str, Any] = field(default_factory=dict)  # further fields of the request, over ours
+    stream: bool = False  # have replies streamed: a server or proxy that hangs is found out after `idle_timeout`
+    idle_timeout: float = 120.0  # between two pieces of a stream
     prices: Prices = field(default_factory=Prices)
     timeout: float = 900.0  # one request, from sending to the last byte
     connect_timeout: float = 15.0
@@ -61,7 +63,7 @@ class Profile:
             raise ValueError(f"extra_body can't hold {', '.join(sorted(taken))}")
         if self.api == "responses" and self.seed is not None:
             raise ValueError("seed is no parameter of the responses API")
-        for name in ("window", "timeout", "connect_timeout", "tries"):
+        for name in ("window", "timeout", "connect_timeout", "idle_timeout", "tries"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be greater than 0")
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from harness.backbones import sse
 from harness.backbones.dialect import (
+    Asked,
     CallReader,
     Dialect,
     Note,
@@ -33,20 +35,22 @@ _INCOMPLETE: Final[Mapping[str, FinishReason]] = {
 }
 
 
-def parse_reply(data: bytes, turn: int, taken: set[str]) -> Parsed:
+def parse_reply(data: bytes, asked: Asked) -> Parsed:
     """Read a reply; as `chat.parse_reply`."""
     notes: list[Note] = []
-    reply = load(data, notes)
+    reply = load(data, notes, sse.response)
     raise_error(reply.get("error"))
     output = reply.get("output")
     if reply.get("status") == "failed" or not isinstance(output, list):
         raise Trouble(f"reply holds no output (status {reply.get('status')!r})")
     items = [item for item in output if isinstance(item, Mapping)]
-    reader = CallReader(turn, taken, notes)
+    reader = CallReader(asked, notes)
     calls = tuple(reader.read(item.get("call_id"), item.get("name"), item.get("arguments")) for item in _calls(items))
     contents = [item.get("content") for item in items if item.get("type") == "message"]
     refusal = "".join(parts_text(content, "refusal") for content in contents if isinstance(content, list))
     text = visible("".join(parts_text(content, "text") for content in contents), notes) or refusal
+    if not calls:
+        calls, text = reader.in_text(text)
     finish = _finish(reply, bool(calls), bool(refusal), notes)
     if not calls and not text:
         notes.append({"kind": "empty_reply"})
@@ -131,4 +135,13 @@ def _finish(reply: Mapping[str, Any], calls: bool, refused: bool, notes: list[No
     return "refusal" if refused else "stop"
 
 
-RESPONSES: Final = Dialect("responses", "responses", "input", _parameters, _tools, _items, parse_reply)
+RESPONSES: Final = Dialect(
+    name="responses",
+    path="responses",
+    items="input",
+    parameters=_parameters,
+    tools=_tools,
+    message=_items,
+    parse=parse_reply,
+    streaming={"stream": True},
+)

@@ -12,12 +12,14 @@ one where it has none of its own. Arguments may be malformed on purpose. Running
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from harness.backbones.chat import parse_reply
+from harness.backbones.dialect import Asked
 from harness.backbones.faults import Trouble
 from harness.errors import BackboneError, HarnessError, UserError
 from harness.messages import Reply, Request
@@ -46,9 +48,8 @@ class ScriptedBackbone:
 
 def say(completion: bytes, request: Request, latency: float = 0.0) -> Reply:
     """A reply from a Chat Completions body that didn't come over a network."""
-    taken = {call.id for entry in request.entries for call in entry.calls}
     try:
-        parsed = parse_reply(completion, request.turn, taken)
+        parsed = parse_reply(completion, replace(Asked.by(request), tools=frozenset()))
     except (Trouble, HarnessError) as error:
         raise BackboneError(str(error)) from None
     return Reply(parsed.entry, parsed.finish, parsed.usage, latency=latency, notes=parsed.notes)

@@ -253,11 +253,19 @@ def by_query(scripts: Mapping[str, Sequence[Turn]]) -> Script:
 class ScriptedServer:
     """The server, running from `with` to the end of the block (or `start` to `stop`) on a free loopback port."""
 
-    def __init__(self, script: Script | Sequence[Behaviour], *, port: int = 0, keep: bool = True) -> None:
-        """`keep=False` counts requests without keeping them (benchmarks)."""
+    def __init__(
+        self,
+        script: Script | Sequence[Behaviour],
+        *,
+        port: int = 0,
+        keep: bool = True,
+        models: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """`keep=False` counts requests without keeping them (benchmarks). `models` is what GET /models lists."""
         self.script: Script = script if callable(script) else in_order(script)
         self.requests: list[Received] = []
         self.faults: list[str] = []
+        self.models = models or [{"id": "scripted", "object": "model", "owned_by": "tests"}]
         self.stopping = threading.Event()
         self._count = 0
         self._keep = keep
@@ -364,7 +372,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        listing = {"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "tests"}]}
+        listing = {"object": "list", "data": self.server.owner.models}
         self._send(Behaviour(body=json.dumps(listing).encode()))
 
     def do_POST(self) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.backbones.chat import CHAT, parse_reply
-from harness.backbones.dialect import stand_in
+from harness.backbones.dialect import Asked, stand_in
 from harness.backbones.http import HttpBackbone
 from harness.messages import Entry, Reply, ToolCall, Usage
 from tests.support.server import ScriptedServer, bash, by_query, call, half, say
@@ -232,7 +232,7 @@ odd_calls = st.lists(
 @given(message=st.dictionaries(st.sampled_from(["content", "refusal", "role", "x"]), json_values), calls=odd_calls)
 def test_whatever_a_message_holds_it_is_read_and_can_be_sent_back(message, calls):
     reply = {"choices": [{"message": {**message, "tool_calls": calls}, "finish_reason": "stop"}]}
-    parsed = parse_reply(json.dumps(reply).encode(), 1, {"taken"})
+    parsed = parse_reply(json.dumps(reply).encode(), Asked(1, {"taken"}))
     ids = [c.id for c in parsed.entry.calls]
     assert len(set(ids)) == len(ids) and "taken" not in ids
     sent = json.loads(CHAT.wire(parsed.entry))

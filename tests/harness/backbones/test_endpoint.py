@@ -239,3 +239,37 @@ def test_a_connection_is_kept_for_the_next_request():
         model.complete(request())
         model.complete(request())
         assert len(server._open) == 1
+
+
+def test_workers_adapt_to_an_endpoint_that_takes_few_at_a_time():
+    under_way, refused = 0, 0
+    lock = threading.Lock()
+    replies = []
+
+    def script(received):
+        nonlocal under_way, refused
+        with lock:
+            if under_way >= 3:
+                refused += 1
+                return rate_limited()
+            under_way += 1
+        threading.Event().wait(0.01)
+        with lock:
+            under_way -= 1
+        return say("ok")
+
+    with (
+        ScriptedServer(script) as server,
+        closing(HttpBackbone(profile(server.url, backoff=0.02, backoff_max=0.1, tries=100))) as model,
+    ):
+
+        def work():
+            replies.extend(model.complete(request()) for _ in range(5))
+
+        threads = [threading.Thread(target=work) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(replies) == 80
+    assert refused < 80  # 15 to 26 with the number of requests adapted, 110 to 130 with back-off alone

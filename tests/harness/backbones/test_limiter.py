@@ -49,7 +49,7 @@ def test_one_hold_holds_all():
     ends: list[float] = []
 
     def work() -> None:
-        limiter.wait()
+        limiter.enter()
         ends.append(time.monotonic())
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -66,7 +66,7 @@ def test_a_shorter_hold_does_not_end_a_longer_one():
     began = time.monotonic()
     limiter.hold(0.3, "long")
     limiter.hold(0.01, "short")
-    limiter.wait()
+    limiter.enter()
     assert time.monotonic() - began >= 0.29
 
 
@@ -74,7 +74,7 @@ def test_a_hold_reaches_those_who_wait_already():
     limiter = Limiter()
     began = time.monotonic()
     ended: list[float] = []
-    waiter = threading.Thread(target=lambda: (limiter.wait(0.05), ended.append(time.monotonic())))
+    waiter = threading.Thread(target=lambda: (limiter.enter(0.05), ended.append(time.monotonic())))
     waiter.start()
     limiter.hold(0.4, "meanwhile")
     waiter.join()
@@ -88,7 +88,7 @@ def test_stopping_ends_all_waits():
 
     def work() -> None:
         with pytest.raises(BackboneError, match="stopped") as error:
-            limiter.wait()
+            limiter.enter()
         failures.append(error.value)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -98,6 +98,44 @@ def test_stopping_ends_all_waits():
     for thread in threads:
         thread.join(60)
     assert len(failures) == 4
+
+
+def test_a_refusal_halves_the_requests_at_a_time_and_successes_raise_them():
+    told: list[str] = []
+    limiter = Limiter(told.append)
+    for _ in range(8):
+        limiter.enter()
+    sent = time.monotonic()
+    limiter.leave(succeeded=False)
+    limiter.slow_down(sent, "host: 429")
+    for _ in range(5):  # the same burst
+        limiter.leave(succeeded=False)
+        limiter.slow_down(sent, "host: 429")
+    assert told == ["host: 429: 4 requests at a time instead of 8"]
+    limiter.enter()
+    limiter.enter()  # four are under way
+    fifth = threading.Event()
+    waiting = threading.Thread(target=lambda: (limiter.enter(), fifth.set()))
+    waiting.start()
+    assert not fifth.wait(0.1)
+    limiter.leave(succeeded=True)
+    assert fifth.wait(60)
+    waiting.join()
+    for _ in range(30):  # 4 + 5 + 6 + 7 successes lift it
+        limiter.leave(succeeded=True)
+        limiter.enter()
+    for _ in range(20):
+        limiter.enter()
+
+
+def test_a_refusal_of_the_only_request_leaves_one():
+    told: list[str] = []
+    limiter = Limiter(told.append)
+    limiter.enter()
+    limiter.leave(succeeded=False)
+    limiter.slow_down(time.monotonic(), "host")
+    limiter.enter()
+    assert told == []
 
 
 def test_a_long_hold_is_announced_once_with_its_end():

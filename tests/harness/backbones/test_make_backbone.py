@@ -82,3 +82,14 @@ def test_words_from_files_need_no_openai_import(tmp_path):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, stdin=subprocess.PIPE
     )
     assert ran.stdout.strip() == "False"
+
+
+def test_the_demo_is_recorded_over_questions_of_the_sample(biogo):
+    model, profile = make_backbone("demo")
+    questions = {row["id"]: row["query"] for row in biogo.queries()}
+    assert len(model.query_ids) >= 5
+    assert set(model.query_ids) <= questions.keys()
+    for query_id in model.query_ids:
+        reply = model.complete(request(query_id=query_id, query=questions[query_id]))
+        assert reply.finish == "tool_calls"
+    assert not profile.needs_key

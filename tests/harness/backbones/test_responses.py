@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.backbones.dialect import Asked
 from harness.backbones.http import HttpBackbone
 from harness.backbones.responses import RESPONSES, parse_reply
 from harness.errors import BackboneError, UserError
@@ -177,7 +178,7 @@ items = st.fixed_dictionaries(
 
 @given(st.lists(items | values, max_size=6))
 def test_whatever_the_output_holds_it_is_read_and_calls_keep_their_ids(output):
-    parsed = parse_reply(json.dumps({"status": "completed", "output": output}).encode(), 1, {"taken"})
+    parsed = parse_reply(json.dumps({"status": "completed", "output": output}).encode(), Asked(1, {"taken"}))
     ids = [c.id for c in parsed.entry.calls]
     assert len({*ids, "taken"}) == len(ids) + 1
     sent = json.loads(b"[" + RESPONSES.wire(parsed.entry) + b"]")

@@ -1,0 +1,98 @@
+"""What an endpoint supports, found out with one small request and its list of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from harness.backbones import jsontext
+from harness.backbones.http import HttpBackbone
+from harness.backbones.profiles import Profile
+from harness.errors import HarnessError
+from harness.messages import AttemptKey, Entry, Reply, Request, ToolSpec
+
+_QUESTION: Final = "Call the tool `report` with the number 7."
+_TOOL: Final = ToolSpec(
+    "report",
+    "Report a number.",
+    {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
+)
+_WINDOW_KEYS: Final = (
+    "max_model_len",  # vLLM
+    "context_length",  # OpenRouter, Together
+    "context_window",  # Groq
+    "max_context_length",  # LM Studio
+    "n_ctx",  # llama.cpp
+    "n_ctx_train",
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What was found. None: it can't be told. `window` is tokens as the server says, `usage` the counts it reports."""
+
+    error: str | None = None
+    seconds: float | None = None
+    tools: bool | None = None  # a call came back, required as it was
+    arguments: bool | None = None  # as JSON that fits
+    reasoning: bool | None = None
+    usage: tuple[str, ...] = ()
+    window: int | None = None
+    repairs: tuple[str, ...] = ()  # kinds of what had to be mended in the reply
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def probe(profile: Profile) -> Probe:
+    """Ask once, without retries. Raises UserError where the key is missing; everything else is in the result."""
+    once = replace(profile, tries=1, timeout=min(profile.timeout, 120.0))
+    with closing(HttpBackbone(once)) as model:
+        window = window_in(model.models(), profile.model)
+        asked = Request(AttemptKey("probe", 0, 0), 1, _QUESTION, (Entry("user", _QUESTION),), (_TOOL,), "required")
+        try:
+            reply = model.complete(asked)
+        except HarnessError as error:
+            return Probe(error=str(error), window=window)
+    return Probe(
+        seconds=reply.latency,
+        tools=bool(reply.entry.calls),
+        arguments=_fits(reply) if reply.entry.calls else None,
+        reasoning=_reasons(reply),
+        usage=tuple(name for name, count in vars(reply.usage).items() if count is not None),
+        window=window,
+        repairs=tuple(str(note["kind"]) for note in reply.notes),
+    )
+
+
+def window_in(listing: Any, model: str) -> int | None:
+    """The context window that a server's list of models gives for one of them (vLLM, llama.cpp, OpenRouter, …)."""
+    entries = listing.get("data") if isinstance(listing, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("id") == model:
+            meta = entry.get("meta")
+            tables = [entry, meta] if isinstance(meta, Mapping) else [entry]
+            values = [table.get(key) for table in tables for key in _WINDOW_KEYS]
+            return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None)
+    return None
+
+
+def _fits(reply: Reply) -> bool:
+    try:
+        arguments, _ = jsontext.loads(reply.entry.calls[0].arguments.encode())
+    except ValueError:
+        return False
+    return isinstance(arguments, dict) and isinstance(arguments.get("number"), int)
+
+
+def _reasons(reply: Reply) -> bool | None:
+    """Whether the reply holds reasoning, or tokens of it; None where neither says."""
+    if reply.usage.reasoning is not None:
+        return reply.usage.reasoning > 0
+    raw = reply.entry.raw
+    items = raw if isinstance(raw, list) else []
+    held = isinstance(raw, Mapping) and any(raw.get(key) for key in ("reasoning_content", "reasoning"))
+    return True if held or any(item.get("type") == "reasoning" for item in items) else None
