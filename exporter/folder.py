@@ -97,6 +97,8 @@ def _made_parents(out: Path) -> Iterator[None]:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         yield

@@ -26,7 +26,7 @@ class NodeCheck:
     def __init__(self, path: Path, schema: dict[str, Any]) -> None:
         self._path = path
         self._schema = schema
-        self._types = {item["name"]: item["id"] for item in schema["node_types"]}
+        self._types = {item["name"]: number for number, item in enumerate(schema["node_types"])}
         self._type_ids = array("i")
         self._statistics = AttributeStatistics()
         self.complete = True
@@ -52,7 +52,7 @@ class NodeCheck:
             try:
                 loaded: NDArray[Any] = np.load(self._path / file, mmap_mode="r", allow_pickle=False)
             except (OSError, ValueError, EOFError) as error:
-                faults.append(Fault(file, None, f"cannot be read: {error}"))
+                faults.append(Fault(file, None, f"cannot be read: {getattr(error, 'strerror', None) or error}"))
                 arrays.append(None)
                 continue
             if loaded.dtype != dtype or loaded.shape != (self._schema["nodes"],):
@@ -119,8 +119,8 @@ class NodeCheck:
         return None
 
     def _schema_faults(self) -> Iterator[Fault]:
-        found = self._statistics.node_types(self._types)
-        for said, counted in zip(self._schema["node_types"], found, strict=True):
+        found = {item["name"]: item for item in self._statistics.node_types(self._types)}
+        for said in self._schema["node_types"]:
             for key in ("count", "attributes"):
-                if said[key] != counted[key]:
+                if said[key] != found[said["name"]][key]:
                     yield Fault(SCHEMA, None, f"node type '{said['name']}': '{key}' is not what the records have")

@@ -135,18 +135,27 @@ class Pair:
 
 
 def compare(systems: Sequence[System], where: Where | None = None, others: Sequence[System] = ()) -> list[Pair]:
-    """Compare each system with the first. `others` has a system for each of `where.folders`. Raises UserError."""
+    """Compare each system with the first. `others` has a system for each of `where.folders`.
+
+    Raises UserError where there is nothing to compare, or the condition doesn't fit these runs.
+    """
     if len(systems) < 2:
         raise UserError(f"nothing to compare: there is {len(systems)} system", "give two runs or more, or a parent")
+    pairs = pair_up(systems, where, others)
+    if not any(pair.questions for pair in pairs):
+        kept = sum(pair.left_out.condition for pair in pairs)
+        why = "no question is kept by --where" if kept else "the runs share no question"
+        raise UserError(f"nothing to compare: {why}", "left out: " + ", ".join(pairs[0].left_out.texts()))
+    return pairs
+
+
+def pair_up(systems: Sequence[System], where: Where | None = None, others: Sequence[System] = ()) -> list[Pair]:
+    """The first system with each other one; a pair may have no question in common."""
     named = dict(zip(where.folders, others, strict=True)) if where else {}
     condition = where.bind(list(systems), named) if where else None
     asked_everywhere = [key for key, _ in systems[0] if all(system.has(key) for system in systems)]
     kept = {key for key in asked_everywhere if condition.holds(key)} if condition else None
-    pairs = [_pair(systems[0], second, kept) for second in systems[1:]]
-    if not any(pair.questions for pair in pairs):
-        why = "no question is kept by --where" if kept is not None and not kept else "the runs share no question"
-        raise UserError(f"nothing to compare: {why}", "left out: " + ", ".join(pairs[0].left_out.texts()))
-    return _adjust(pairs)
+    return _adjust([_pair(systems[0], second, kept) for second in systems[1:]])
 
 
 def _pair(first: System, second: System, kept: set[Key] | None) -> Pair:

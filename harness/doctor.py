@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
@@ -23,6 +24,7 @@ from harness.graphs import list_graphs
 from harness.modes import Sandbox as SandboxSettings
 from harness.slot import total_memory
 from harness.text import size
+from sandbox.daemon import connect
 from sandbox.rg import rg_path
 
 State = Literal["ok", "missing", "note"]
@@ -84,6 +86,7 @@ def examine(data: Path, notice: Notice) -> Report:
     sandboxes = [_try_sandbox(kind, notice) for kind in ("docker", "bwrap")]
     findings = [
         Finding("version", "ok", f"kgshell {__version__}, Python {platform.python_version()}, {platform.platform()}"),
+        _docker(),
         _rg(),
         *_graphs(data),
         *_keys(),
@@ -121,6 +124,16 @@ def _bait() -> Iterator[tuple[Path, str]]:
             path.chmod(0o755)
         (graph / "schema.json").chmod(0o644)
         yield graph, canary
+
+
+def _docker() -> Finding:
+    """Whether a daemon answers; that its image can be had too is for the sandbox to say."""
+    try:
+        with contextlib.closing(connect()) as client:
+            version = client.version()
+    except sandbox.SandboxError as error:
+        return Finding("docker daemon", "missing", str(error), error.hint)
+    return Finding("docker daemon", "ok", f"{version['Version']}, API {version['ApiVersion']}")
 
 
 def _rg() -> Finding:

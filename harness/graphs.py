@@ -150,8 +150,5 @@ def _listing(name: str, place: Path) -> Listing:
         export = Export.open(place)
     except ExportError as error:
         return Listing(name, "damaged", str(place), note=str(error))
-    splits: dict[str, int] = {}
-    for query in export.queries():
-        split = query.get("split") or "all"
-        splits[split] = splits.get(split, 0) + 1
+    splits = {split or "all": count for split, count in export.manifest["queries"]["splits"].items()}
     return Listing(name, "ready", str(place), export.node_count, export.schema["edges"], splits)

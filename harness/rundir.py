@@ -95,10 +95,22 @@ def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterat
         if exists:
             _compare(path, read_manifest(path), manifest)
         else:
-            write_json(path / MANIFEST, {"schema_version": SCHEMA_VERSION, "created": time.time(), **manifest})
+            _begin(path, manifest)
         yield RunFolder(path)
     finally:
         lock.release()
+
+
+def _begin(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the first manifest; where that fails nothing is left of a folder that held nothing else."""
+    try:
+        write_json(path / MANIFEST, {"schema_version": SCHEMA_VERSION, "created": time.time(), **manifest})
+    except OSError as error:
+        (path / ".lock").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.rmdir()
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"can't write the run folder {path}: {reason}", "name another with --out") from None
 
 
 def versions() -> dict[str, str | None]:

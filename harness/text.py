@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 # Control characters can move the cursor, recolour or retitle a terminal; bidirectional controls reorder what is read.
 _UNSAFE = re.compile(
@@ -27,9 +27,7 @@ def shorten(text: str, width: int) -> str:
     text = line(text)
     if cell_len(text) <= width:
         return text
-    while text and cell_len(text) > width - 1:
-        text = text[: max(0, len(text) - max(1, (cell_len(text) - width) // 2))]
-    return text + "…"
+    return set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
 def size(count: float) -> str:

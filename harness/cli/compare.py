@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -14,17 +14,11 @@ from harness.errors import UserError
 from harness.metrics import METRICS
 from harness.paired import Difference
 from harness.prices import read_prices
+from harness.report.units import TITLES, UNITS, Unit, p_value, percent, signed
 from harness.systems import System, load_systems
-from harness.text import money, number, shorten
+from harness.text import shorten
 from harness.where import Where
 
-TITLES = {"hit@1": "Hit@1", "hit@5": "Hit@5", "recall@20": "Recall@20", "mrr": "MRR"}
-_UNITS: dict[str, Callable[[float | None], str]] = {
-    "cost": money,
-    "tokens": number,
-    "turns": lambda value: "-" if value is None else f"{value:,.1f}",
-    "seconds": lambda value: "-" if value is None else f"{value:,.1f}",
-}
 _QUESTION_WIDTH = 60
 
 
@@ -97,38 +91,21 @@ def _block(pair: Pair, figures: Figures) -> Iterator[str]:
     counted = "" if not pair.failed else f", {'failed = miss' if figures.failures == 'miss' else 'failures left out'}"
     yield f"{where}{counted} (n = {figures.n})"
     header = ("", pair.first.label, pair.second.label, "difference", "95 % interval", "resolvable")
-    rows = [(TITLES[name], *_cells(figures.metrics[name], _percent)) for name in METRICS]
-    rows += [(f"{name} a question", *_cells(figures.resources[name], _UNITS[name])) for name in RESOURCES]
+    rows = [(TITLES[name], *_cells(figures.metrics[name], percent)) for name in METRICS]
+    rows += [(f"{name} a question", *_cells(figures.resources[name], UNITS[name])) for name in RESOURCES]
     yield table(header, rows, " rrrrr")
     hits = figures.hits
     yield (
         f"Hit@1: {hits.only_first} only {pair.first.label}, {hits.only_second} only {pair.second.label}; "
-        f"exact McNemar p = {_p(hits.p)}, by Holm {_p(hits.adjusted)}"
+        f"exact McNemar p = {p_value(hits.p)}, by Holm {p_value(hits.adjusted)}"
     )
     ties = figures.n - figures.wins - figures.losses
     yield f"{pair.second.label} did better on {figures.wins}, worse on {figures.losses}, the same on {ties}"
 
 
-def _cells(value: Difference, unit: Callable[[float | None], str]) -> tuple[str, ...]:
-    ends = (
-        "-" if value.interval is None else f"[{_signed(value.interval[0], unit)}, {_signed(value.interval[1], unit)}]"
-    )
-    return (unit(value.first), unit(value.second), _signed(value.difference, unit), ends, unit(value.resolvable))
-
-
-def _signed(value: float | None, unit: Callable[[float | None], str]) -> str:
-    if value is None:
-        return unit(None)
-    text = unit(abs(value))
-    return text if text == unit(0.0) else f"{'-' if value < 0 else '+'}{text}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
-
-
-def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1e}"
+def _cells(value: Difference, unit: Unit) -> tuple[str, ...]:
+    ends = "-" if value.interval is None else f"[{signed(value.interval[0], unit)}, {signed(value.interval[1], unit)}]"
+    return (unit(value.first), unit(value.second), signed(value.difference, unit), ends, unit(value.resolvable))
 
 
 def _decided(pair: Pair) -> Iterator[str]:

@@ -15,13 +15,14 @@ from click.core import ParameterSource
 
 from harness.config import config_path
 from harness.errors import HarnessError, InfrastructureError, KeyRejected
-from harness.suggest import did_you_mean, hint
+from harness.suggest import did_you_mean
+from harness.suggest import hint as suggestion
 from harness.text import line
 
 USER, INFRASTRUCTURE, INTERRUPTED = 2, 3, 130
 
 # Folders and files that can't be read or written, and a full disk: the user's to change.
-_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
+_DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}
 
 
 class Problem(NamedTuple):
@@ -32,14 +33,18 @@ class Problem(NamedTuple):
     code: int
 
 
-def report(error: Exception) -> int | None:
-    """Print `error` to stderr and return the exit code; None, and nothing printed, for a defect."""
+def report(error: Exception, command: str = "harness") -> int | None:
+    """Print `error` to stderr and return the exit code; None, and nothing printed, for a defect.
+
+    A mistake that comes without a hint gets one: where the help of `command` is.
+    """
     problem = explain(error)
     if problem is None:
         return None
+    hint = problem.hint or (f"see {command} --help" if problem.code == USER else "")
     click.echo(f"error: {line(problem.message)}", err=True)
-    if problem.hint:
-        click.echo(f"hint: {line(problem.hint)}", err=True)
+    if hint:
+        click.echo(f"hint: {line(hint)}", err=True)
     return problem.code
 
 
@@ -72,19 +77,21 @@ def _from_lower_packages(error: Exception) -> Problem | None:
 
 def _usage(error: click.UsageError) -> Problem:
     path = error.ctx.command_path if error.ctx else "harness"
-    see = f"see {path} --help"
     if isinstance(error, click.NoSuchOption):
         flags = _flags(error.ctx)
         guess = did_you_mean(error.option_name, flags)
         return Problem(f"{path} has no flag {error.option_name}", guess or f"flags: {', '.join(flags)}", USER)
     if isinstance(error, click.NoSuchCommand) and isinstance(error.cmd, click.Group) and error.ctx:
         known = error.cmd.list_commands(error.ctx)
-        return Problem(f"unknown command '{error.command_name}'", hint(error.command_name, known, "commands"), USER)
+        return Problem(
+            f"unknown command '{error.command_name}'", suggestion(error.command_name, known, "commands"), USER
+        )
     if isinstance(error, click.MissingParameter):
-        return Problem(f"{path} needs {_name(error)}", see, USER)
+        return Problem(f"{path} needs {_name(error)}", f"see {path} --help", USER)
     if isinstance(error, click.BadParameter):
-        return Problem(f"{_name(error)}: {error.message.rstrip('.')}", _origin(error) or see, USER)
-    return Problem(error.format_message().rstrip("."), see, USER)
+        return Problem(f"{_name(error)}: {error.message.rstrip('.')}", _origin(error) or f"see {path} --help", USER)
+    message = error.format_message().rstrip(".")
+    return Problem(message[:1].lower() + message[1:], f"see {path} --help", USER)
 
 
 def _origin(error: click.BadParameter) -> str:
@@ -113,6 +120,6 @@ def _name(error: click.BadParameter) -> str:
 def _disk(error: OSError) -> Problem:
     where = error.filename if isinstance(error.filename, str) else None
     reason = (error.strerror or "failed").lower()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return Problem(f"{where or 'the disk'}: {reason}", "free some space, or choose a folder on another disk", USER)
     return Problem(f"{where or 'a folder'}: {reason}", "choose a folder that you may read and write", USER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from harness.backbones import Profile, load_profile, profile_names
+from harness.backbones import OTHERS, Profile, load_profile, profile_names
 from harness.cli.modes import settings
 from harness.cli.options import json_option
 from harness.cli.output import print_json, table
@@ -31,6 +31,7 @@ def command(name: str | None, as_json: bool) -> None:
         else:
             header = ("model", "id", "api", "effort", "window", "price in", "cached", "out", "key", "endpoint")
             click.echo(table(header, [_row(profile) for profile in profiles], "    rrrr"))
+            click.echo(f"\nnot profiles, and named to --model too: {', '.join(OTHERS)}")
         return
     profile = load_profile(name)
     if as_json:

@@ -19,7 +19,6 @@ from harness.modes import Mode, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
 from harness.settings import parse_assignments
-from sandbox.choose import Kind
 
 RUNS = Path("runs")
 
@@ -61,7 +60,7 @@ class Request:
     seed: int
     queries: Path | None
     workers: int
-    sandbox_kind: Kind
+    sandbox_kind: str
     retry: RetryPolicy
     out: Path | None
     resume: bool

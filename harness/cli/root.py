@@ -64,10 +64,11 @@ class Root(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run and exit. A command returns its exit code, or None for 0."""
         extra.pop("standalone_mode", None)
+        words = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(args, prog_name, standalone_mode=False, **extra)
+            code = super().main(words, prog_name, standalone_mode=False, **extra)
         except Exception as error:
-            code = report(error)
+            code = report(error, " ".join(["harness", *(word for word in words[:1] if word in COMMANDS)]))
             if code is None:
                 raise
         sys.exit(code or 0)

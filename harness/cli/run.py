@@ -17,8 +17,8 @@ from harness.cli.output import notice
 from harness.cli.plan import print_plan
 from harness.cli.request import Job, Request
 from harness.cli.score import print_scores
-from harness.errors import InfrastructureError
-from harness.ledger import read_ledger
+from harness.errors import InfrastructureError, UserError
+from harness.ledger import AttemptRecord, read_ledger
 from harness.prices import cost
 from harness.progress import RunListener
 from harness.rundir import check_folder
@@ -101,7 +101,7 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
             outcomes.append(_run(job, request, backend, resume, typed))
             if outcomes[-1].interrupted:
                 break
-    except (InfrastructureError, sandbox.SandboxError, KeyboardInterrupt):
+    except (InfrastructureError, sandbox.SandboxError, OSError, KeyboardInterrupt):
         if any((job.out / MANIFEST).exists() for job in jobs):
             notice(f"to go on: {again}")
         raise
@@ -120,7 +120,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
         lambda node: str(export.node(node)["name"]),
         export.is_candidate,
         request.retry,
-        earlier=read_ledger(job.out) if resume else (),
+        earlier=_earlier(job.out) if resume else (),
         questions=job.questions.questions,
         bar=not job.interactive,
     )
@@ -141,6 +141,13 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
         cost_of=lambda usage: cost(usage, prices),
     )
     return execute(config, listener)
+
+
+def _earlier(run: Path) -> list[AttemptRecord]:
+    try:
+        return read_ledger(run)
+    except ValueError as error:
+        raise UserError(str(error), f"`harness check {run}` says what else is wrong") from None
 
 
 def _report(jobs: Sequence[Job]) -> None:

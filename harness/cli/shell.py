@@ -14,7 +14,6 @@ from harness.errors import UserError
 from harness.graphs import data_directory, open_graph
 from harness.modes import load_mode
 from harness.settings import parse_assignments
-from sandbox.choose import Kind
 
 
 @click.command()
@@ -23,7 +22,7 @@ from sandbox.choose import Kind
 @sandbox_option
 @data_dir_option
 @set_option
-def command(graph: str, mode: str, sandbox_kind: Kind, data_dir: Path | None, assignments: tuple[str, ...]) -> int:
+def command(graph: str, mode: str, sandbox_kind: str, data_dir: Path | None, assignments: tuple[str, ...]) -> int:
     """Open a shell in exactly the sandbox that the agent has.
 
     Same files, same limits, same programs, no network. What is written there is gone when the shell ends. Exits

@@ -35,6 +35,8 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 def check_run(run: Path) -> Iterator[RunFault]:
     """Every way in which a run folder breaks its contract: schemas, sequence, references between files."""
     yield from _check_json(run, run / "manifest.json", "manifest")
+    if (run / "scores.json").exists():  # derived, so it may be missing
+        yield from _check_json(run, run / "scores.json", "scores")
     yield from _check_lines(run, run / LEDGER, "attempt")
     ledgered = set()
     try:

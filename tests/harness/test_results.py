@@ -11,7 +11,6 @@ from harness.errors import UserError
 from harness.metrics import ZERO
 from harness.prices import PriceList, Prices
 from harness.results import read_results
-from harness.score import score_run
 from tests.support.saved import Ask, Try, make_export, make_run
 
 QUESTIONS = [
@@ -65,13 +64,6 @@ def test_one_agent(tmp_path: Path, export: Export) -> None:
     assert set(results.field_names()) >= {"hit@1", "turns", "counts.odd", "calls.bash", "usage.input", "split"}
     for name in results.field_names():
         results.field(name, "unasked")
-
-
-def test_the_scores_are_those_of_harness_score(tmp_path: Path, export: Export) -> None:
-    attempts = {"hit": Try((2,)), "second": Try((3, 1)), "crashed": Try((), "backbone_error")}
-    run = make_run(tmp_path / "run", export, attempts)
-    ours = {(key, r.state, r.scores, r.first, r.attempts) for key, r in read_results(run).questions.items()}
-    assert ours == {(q.id, q.state, q.scores, q.first, q.attempts) for q in score_run(run).queries}
 
 
 def test_several_agents_are_one_question(tmp_path: Path, export: Export) -> None:

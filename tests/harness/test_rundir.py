@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from harness.ledger import read_ledger
 from harness.messages import Entry, Reply, Usage
 from harness.rundir import open_run, versions
 from harness.trajectory import TrajectoryWriter
+from tests.support.cli import HARNESS_ENV
 
 
 def manifest(**changes: Any) -> dict[str, Any]:
@@ -40,6 +43,19 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
     with pytest.raises(UserError, match="not empty"), open_run(tmp_path, manifest(), resume=False):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_that_can_not_be_filled_is_not_left_half_made(tmp_path: Path) -> None:
+    """In a process that may write no byte to a file, as on a full disk."""
+    script = (
+        "import resource, sys; from pathlib import Path; from harness.rundir import open_run\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "with open_run(Path(sys.argv[1]), {}, resume=False): pass\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, env=HARNESS_ENV, check=False)
+    assert "UserError: can't write the run folder" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_start_that_died_before_its_manifest_can_be_started_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from harness.ledger import AttemptRecord
 from harness.metrics import METRICS
 from harness.prices import read_prices
 from harness.questions import load_questions
+from harness.schemas import validator
 from harness.score import RunScore, score_run, write_scores
 from tests.support.runs import QUESTIONS, attempt, jsonl, make_export, make_run
 
@@ -134,6 +135,7 @@ def test_scores_json_has_every_question_and_can_be_rebuilt(tmp_path: Path, expor
     write_scores(run, score_run(run))
     assert (run / "scores.json").read_text("utf-8") == first
     table = json.loads(first)
+    assert list(validator("scores").iter_errors(table)) == []
     assert {query["id"]: query["state"] for query in table["queries"]} == {
         "q1": "scored", "q2": "failed", "q3": "open", "q4": "open", "q5": "without_gold",
     }  # fmt: skip

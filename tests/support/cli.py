@@ -14,7 +14,8 @@ from harness.cli.root import root
 
 # For tests that need a process of its own, in whatever folder: a command and the environment that it needs.
 HARNESS = [sys.executable, "-m", "harness"]
-HARNESS_ENV = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+_ROOT = str(Path(__file__).resolve().parents[2])
+HARNESS_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, os.environ.get("PYTHONPATH", "")]).rstrip(":")}
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,6 @@ def mistake(outcome: Outcome, message: str, hint: str = "") -> None:
     assert "Traceback" not in outcome.stderr
     assert len(errors) == 1, outcome
     assert message in errors[0], outcome
-    assert lines[-1] == (hints[0] if hints else errors[0]), outcome
-    if hint:
-        assert len(hints) == 1, outcome
-        assert hint in hints[0], outcome
+    assert len(hints) == 1, outcome
+    assert hint in hints[0], outcome
+    assert lines[-2:] == [errors[0], hints[0]], outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from docker.errors import NotFound
 
 from exporter import Export
+from sandbox import SandboxUnavailable
+from sandbox.daemon import connect
 from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
 from tests.support.runs import jsonl, make_export
 
@@ -151,26 +155,27 @@ class TestTerminal:
 @pytest.mark.docker
 def test_leftovers_of_a_killed_harness_are_removed(tmp_path: Path) -> None:
     """A container that nobody owns is made by hand with the labels of a process that is gone."""
-    docker = pytest.importorskip("docker")
     try:
-        client = docker.from_env()
-        images = client.images.list()
-    except docker.errors.DockerException as error:
-        pytest.skip(f"no Docker daemon: {error}")
-    if not images:
-        client.close()
-        pytest.skip("the daemon has no image")
-    script = "import json; from sandbox.owner import labels; print(json.dumps(labels({'run': 'gone'})))"
-    gone = subprocess.run([sys.executable, "-c", script], env=HARNESS_ENV, capture_output=True, check=True)
-    marks = json.loads(gone.stdout)
-    container = client.containers.create(images[0].id, command=["true"], labels=marks)
-    try:
+        client = connect()
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+    with contextlib.closing(client):
+        images = client.images()
+        if not images:
+            pytest.skip("the daemon has no image")
+        container = client.create_container(images[0]["Id"], command=["true"], labels=marks_of_a_process_that_is_gone())
+        name = client.inspect_container(container)["Name"].lstrip("/")
         listed = run_cli("clean", "--dry-run")
-        assert container.name in listed.stdout
+        assert name in listed.stdout
         assert "gone" in listed.stdout
         assert run_cli("clean").code == 0
-        assert container.name not in run_cli("clean", "--dry-run").stdout
-        with pytest.raises(docker.errors.NotFound):
-            client.containers.get(container.id)
-    finally:
-        client.close()
+        assert name not in run_cli("clean", "--dry-run").stdout
+        with pytest.raises(NotFound):
+            client.inspect_container(container)
+
+
+def marks_of_a_process_that_is_gone() -> dict[str, str]:
+    script = "import json; from sandbox.owner import labels; print(json.dumps(labels({'run': 'gone'})))"
+    gone = subprocess.run([sys.executable, "-c", script], env=HARNESS_ENV, capture_output=True, check=True)
+    marks: dict[str, str] = json.loads(gone.stdout)
+    return marks

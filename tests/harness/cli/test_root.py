@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.cli.errors import explain, report
 from harness.cli.root import COMMANDS
-from tests.support.cli import mistake, run_cli
+from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
 
 HEAVY = {"openai", "docker", "numpy", "polars", "rich.console", "exporter", "sandbox", "jsonschema"}
 
@@ -55,7 +57,7 @@ def test_a_real_process_exits_with_two_lines_and_two() -> None:
         (["--versoin"], "harness has no flag --versoin", "did you mean '--version'?"),
         (["modes", "--jsno"], "harness modes has no flag --jsno", "did you mean '--json'?"),
         (["modes", "--verbose"], "harness modes has no flag --verbose", "flags: --json"),
-        (["modes", "a", "b"], "Got unexpected extra argument (b)", "see harness modes --help"),
+        (["modes", "a", "b"], "got unexpected extra argument (b)", "see harness modes --help"),
         (["modes", "fiels"], "unknown mode 'fiels'", "did you mean 'files'?"),
     ],
 )
@@ -67,6 +69,25 @@ def test_text_of_the_user_can_not_drive_the_terminal() -> None:
     result = run_cli("x\x1b[2Jy")
     assert "\x1b" not in result.stderr
     assert "\\x1b[2J" in result.stderr
+
+
+def test_a_closed_pipe_is_no_defect() -> None:
+    command = f"{shlex.join(HARNESS)} modes files | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], env=HARNESS_ENV, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("name = ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_defect_keeps_its_traceback() -> None:
+    """Something nobody raises on purpose is not dressed up as a mistake of the user's."""
+    assert explain(ZeroDivisionError("x")) is None
+    assert report(ZeroDivisionError("x")) is None
+
+
+def test_shells_can_complete() -> None:
+    env = {**HARNESS_ENV, "_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness sc", "COMP_CWORD": "1"}
+    done = subprocess.run([*HARNESS, "sc"], env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "plain,score\n"
 
 
 class TestConfig:

@@ -194,6 +194,30 @@ class TestResume:
         mistake(run("--graph", str(graph.path), "--limit", "1", "--resume"), 'graph was "small", now "different"')
         assert (tmp_path / "run" / "manifest.json").read_bytes() == before
 
+    def test_several_runs_of_which_one_was_never_begun(self, run: Run, tmp_path: Path, export: Export) -> None:
+        other = make_export(tmp_path / "other", name="second")
+        assert run("--limit", "1", "--out", str(tmp_path / "all" / "small-files")).code == 0
+        flags = ("--graph", f"{export.path},{other.path}", "--limit", "1", "--out", str(tmp_path / "all"))
+        mistake(run(*flags), "small-files exists", "--resume")
+        result = run(*flags, "--resume")
+        assert result.code == 0, result
+        assert len(read_ledger(tmp_path / "all" / "small-files")) == 1
+        assert len(read_ledger(tmp_path / "all" / "second-files")) == 1
+
+    def test_a_damaged_ledger(self, run: Run, tmp_path: Path) -> None:
+        run("--limit", "1")
+        ledger = tmp_path / "run" / "attempts.jsonl"
+        ledger.write_bytes(b"{}\n" + ledger.read_bytes())
+        mistake(run("--limit", "1", "--resume"), "attempts.jsonl:1: not an attempt", "harness check")
+
+    def test_a_torn_last_line_is_set_aside_and_said(self, run: Run, tmp_path: Path) -> None:
+        run("--limit", "1")
+        ledger = tmp_path / "run" / "attempts.jsonl"
+        ledger.write_bytes(ledger.read_bytes() + b'{"query_id": "q1", "ag')
+        result = run("--limit", "1", "--resume")
+        assert result.code == 0
+        assert "the last line of the ledger was torn by a crash; set aside as attempts.jsonl.torn-1" in result.stderr
+
     def test_nothing_to_resume(self, run: Run, tmp_path: Path) -> None:
         mistake(run("--resume"), "nothing to resume", "leave --resume out")
         assert not (tmp_path / "run").exists()

@@ -1,0 +1,73 @@
+"""`harness report`: the table of an ablation, its plot, or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from harness.cli.output import notice, table
+from harness.errors import UserError
+from harness.files import write_atomic
+from harness.prices import read_prices
+from harness.report.data import Report, make_report
+from harness.report.formats import FORMATS
+from harness.report.grid import Grid, grids
+from harness.report.plot import difference_plot
+from harness.systems import load_systems
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN|PARENT...", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", *FORMATS]),
+    default="text",
+    show_default=True,
+    help="What to write.",
+)
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the differences to the first.")
+@click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
+def command(runs: tuple[Path, ...], form: str, plot: Path | None, prices: Path | None) -> None:
+    """Make the table of an ablation: a row for each mode, columns for each graph and overall.
+
+    Hit@1, Recall@20 and MRR with 95 % intervals, the difference in Hit@1 to the first mode with its interval and
+    p-value (see `harness compare`), then cost, tokens, turns and seconds per question. Modes stand in the order in
+    which their runs were started, or as the folders are given.
+
+    \b
+    Example:
+      $ harness report runs/ablation --format latex --plot differences.svg
+    """
+    if plot and plot.suffix.lower() != ".svg":
+        raise UserError(f"--plot writes SVG, not {plot.suffix or plot.name}", "name a file that ends in .svg")
+    report = make_report(load_systems(runs, read_prices(prices) if prices else None))
+    if plot:
+        drawing = difference_plot(report)
+        if not drawing:
+            raise UserError("--plot: there are no differences to draw", "give runs of two modes that share questions")
+        write_atomic(plot, drawing.encode())
+    if form in FORMATS:
+        click.echo(FORMATS[form](report), nl=False)
+        return
+    click.echo("\n\n".join(_text(report)))
+    for text in report.notes():
+        notice(text)
+
+
+def _text(report: Report) -> Iterator[str]:
+    for grid in grids(report):
+        yield f"{grid.caption}\n\n" + "\n\n".join(_blocks(grid))
+
+
+def _blocks(grid: Grid) -> Iterator[str]:
+    """A block for each group of columns, so that it fits a terminal."""
+    for group in grid.groups:
+        header = [*grid.labels, *group.columns]
+        rows = [
+            [*names, *(f"{cell.text} {cell.interval}".rstrip() for cell in cells)]
+            for names, cells in zip(grid.names, group.rows, strict=True)
+        ]
+        yield f"{group.title}\n" + table(header, rows, " " * len(grid.labels) + "r" * len(group.columns))

@@ -1,0 +1,1 @@
+"""Reports on saved runs: the table of an ablation in several formats, its plot, and a page to read."""

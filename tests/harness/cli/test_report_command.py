@@ -1,0 +1,65 @@
+"""`harness report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import mistake, run_cli
+from tests.support.saved import Ask, Try, make_export, make_run
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("r")
+    export = make_export(folder / "g", "g", [Ask(f"q{i}", (i,)) for i in range(10)])
+    make_run(folder / "runs" / "g-files", export, {f"q{i}": Try((i,)) for i in range(10)}, created=1.0)
+    tools = {f"q{i}": Try((i,) if i < 4 else (), cost=None) for i in range(10)}
+    make_run(folder / "runs" / "g-a-tools", export, tools, mode="tools", created=2.0)
+    return folder / "runs"
+
+
+def test_text(parent: Path) -> None:
+    done = run_cli("report", str(parent))
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert (done.code, done.stderr) == (0, "")
+    files, tools, *_ = (line for line in lines if line[:1] in (["files"], ["tools"]))
+    assert files[:6] == ["files", "files", "yes", "100.0", "[72.2,", "100.0]"]
+    assert tools[3] == "40.0"
+    assert tools[-4:] == ["-60.0", "[-90.0,", "-30.0]", "0.031"]  # six to none: 2 / 2**6
+    effort = [line for line in lines if line[:1] == ["tools"]][-1]
+    assert effort[3:5] == ["10", "-"]  # ten questions, cost unknown
+
+
+@pytest.mark.parametrize(("form", "start"), [("md", "Scores"), ("latex", "% needs"), ("csv", "system,"), ("json", "{")])
+def test_other_formats_go_to_stdout(parent: Path, form: str, start: str) -> None:
+    done = run_cli("report", str(parent), "--format", form)
+    assert done.stdout.startswith(start)
+    assert done.stdout.endswith("\n")
+    if form == "json":
+        assert [system["system"] for system in json.loads(done.stdout)["systems"]] == ["files", "tools"]
+
+
+def test_plot(parent: Path, tmp_path: Path) -> None:
+    drawing = tmp_path / "deep" / "p.svg"
+    assert run_cli("report", str(parent), "--plot", str(drawing)).code == 0
+    assert drawing.read_text().startswith("<svg ")
+
+
+def test_a_price_list_prices_what_had_no_price(parent: Path, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[m]\ninput = 1000.0\noutput = 0.0\n")
+    done = run_cli("report", str(parent), "--prices", str(prices))
+    assert done.stdout.rstrip().splitlines()[-1].split()[-1] == "$10.00"
+
+
+def test_mistakes(parent: Path, tmp_path: Path) -> None:
+    one = str(parent / "g-files")
+    mistake(run_cli("report"), "needs RUN|PARENT...")
+    mistake(run_cli("report", str(tmp_path)), "holds no runs")
+    mistake(run_cli("report", str(parent), "--plot", str(tmp_path / "p.png")), "--plot writes SVG, not .png", ".svg")
+    mistake(run_cli("report", one, "--plot", str(tmp_path / "p.svg")), "no differences to draw", "two modes")
+    assert list(tmp_path.iterdir()) == []
+    mistake(run_cli("report", one, "--format", "word"), "--format", "")
