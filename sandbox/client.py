@@ -59,6 +59,7 @@ from sandbox.contract import (
 VERSION = 1
 MAX_TRANSFER = 64 * MiB
 MAX_HEADER = 256
+LAST_SPILL = 99_999  # the highest NNN of outputs/NNN.txt
 MAX_PATH = 4095  # bytes: the kernel's own limit
 SILENCE = 10.0  # seconds without a frame, heartbeats included, after which a sandbox is taken for lost
 OVERTIME = 10.0  # seconds past a call's deadline within which its result must have come
@@ -251,6 +252,7 @@ class Client:
             and head + tail <= min(cap, total)
             and lines <= total
             and spilled <= total
+            and spill <= LAST_SPILL
             and (not cut or termination == "output_limit" or (spill > 0 and spilled == total))
         )
         if not consistent:

@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Backend, Limits, Sandbox, SandboxUnavailable, Spec, choose
+from sandbox import Backend, Limits, Sandbox, Spec
 from sandbox.contract import MiB
 from tests.support.sandboxes import make_export
 
 
 @pytest.fixture(scope="session", params=["bwrap", pytest.param("docker", marks=pytest.mark.docker)])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    try:
-        return choose(request.param)
-    except SandboxUnavailable as error:
-        pytest.skip(f"{request.param}: {error}")
+    found: Backend = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +43,11 @@ def still_works(sandbox: Sandbox) -> bool:
     return text(sandbox, "echo alive") == "alive\n"
 
 
+def alone(sandbox: Sandbox) -> bool:
+    """No process lives in the sandbox but the supervisor and the shell that looks."""
+    return text(sandbox, "set -- /proc/[0-9]*; echo $#") == "2\n"
+
+
 def command_lines() -> Iterator[tuple[int, list[str]]]:
     """(pid, arguments) of every process of this machine that we may look at."""
     for entry in Path("/proc").iterdir():
@@ -69,6 +73,15 @@ def wait_until(condition: object, seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
+def lives(pid: int) -> bool:
+    """There is such a process, and it is no zombie that only waits for its parent to look."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
 def ancestors(pid: int) -> list[int]:
     """PIDs of a process's parents, nearest first, as far as they can be seen."""
     found = []
@@ -80,8 +93,3 @@ def ancestors(pid: int) -> list[int]:
         pid = int(stat.rpartition(")")[2].split()[1])
         found.append(pid)
     return found
-
-
-def supervisors_of_this_process() -> list[int]:
-    """PID 1 of each bubblewrap sandbox that this process has open, seen from outside."""
-    return [pid for pid, line in command_lines() if line == ["/sandbox/supervisor"] and os.getpid() in ancestors(pid)]
