@@ -25,6 +25,7 @@ import os
 import secrets
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -194,6 +195,7 @@ class _Attached:
         """`connection` is what the SDK's attach_socket gives: a socket, or a thin file around one."""
         self._connection = connection
         self._socket: socket.socket = getattr(connection, "_sock", connection)
+        self._receiving = threading.Lock()
         self._header = b""
         self._stream = self._left = 0  # of the frame that is being received
 
@@ -204,8 +206,9 @@ class _Attached:
     def receive(self, timeout: float) -> bytes:
         deadline = time.monotonic() + timeout
         while True:
-            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            data = self._socket.recv(1 << 18)
+            with self._receiving:
+                self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+                data = self._socket.recv(1 << 18)
             if not data:
                 return b""
             if output := self._unpack(data):
@@ -229,8 +232,9 @@ class _Attached:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # ends a `receive` in another thread
-        self._connection.close()
-        self._socket.close()
+        with self._receiving:  # whose descriptor must not become another file's meanwhile
+            self._connection.close()
+            self._socket.close()
 
     def _unpack(self, data: bytes) -> bytes:
         """What the container wrote to its standard output, out of the frames that `data` is a piece of."""

@@ -23,15 +23,17 @@ from tests.support.daemon import base_image, daemon
 
 pytestmark = pytest.mark.docker
 
-# A harness of its own: opens a sandbox labelled argv[1], says so when a command runs in it, and waits for that.
+# A harness of its own: opens a sandbox labelled argv[1], says so once a command runs in it, and waits for that.
 HARNESS = """
-import sys, threading
+import sys, threading, time
 from sandbox import Spec, choose
-sandbox = choose("docker").open(Spec(graph=None, labels={"attempt": sys.argv[1]}))
-with sandbox:
-    sandbox.exec("true", 10, 100)
-    print("open", flush=True)
-    sandbox.exec("sleep 1000", 1000, 100)
+with choose("docker").open(Spec(graph=None, labels={"attempt": sys.argv[1]})) as sandbox:
+    call = threading.Thread(target=sandbox.exec, args=("sleep 1000", 1000, 100), daemon=True)
+    call.start()
+    while not sandbox.memory:
+        time.sleep(0.01)
+    print("running", flush=True)
+    call.join()
 """
 
 # A harness that dies between making a container and starting it.
@@ -74,27 +76,25 @@ def eventually(true: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
-def running(client: APIClient, container: str, command: str) -> bool:
-    return any(command in " ".join(process) for process in client.top(container)["Processes"])
-
-
 @pytest.fixture
 def calling(docker: Backend, client: APIClient, attempt: str) -> Iterator[tuple[Any, str, list[BaseException]]]:
     """(sandbox, container, errors) while a thread waits for a command in the sandbox; the errors are that call's."""
     errors: list[BaseException] = []
-    with docker.open(Spec(graph=None, labels={"attempt": attempt})) as sandbox:
+    sandbox = docker.open(Spec(graph=None, labels={"attempt": attempt}))
 
-        def call() -> None:
-            try:
-                sandbox.exec("sleep 1000", 1000, 100)
-            except SandboxLost as error:
-                errors.append(error)
+    def call() -> None:
+        try:
+            sandbox.exec("sleep 1000", 1000, 100)
+        except SandboxLost as error:
+            errors.append(error)
 
-        thread = threading.Thread(target=call)
+    thread = threading.Thread(target=call)
+    try:
         thread.start()
+        eventually(lambda: sandbox.memory)  # which comes with a sign of life while the command runs
         (container,) = containers(client, attempt)
-        eventually(lambda: running(client, container, "sleep 1000"))
         yield sandbox, container, errors
+    finally:
         sandbox.close()
         thread.join()
 
@@ -136,9 +136,8 @@ def test_a_harness_that_dies_leaves_no_container(client: APIClient, attempt: str
         [sys.executable, "-c", HARNESS, attempt], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as harness:
         assert harness.stdout is not None
-        assert harness.stdout.readline() == "open\n"
-        (container,) = containers(client, attempt)
-        eventually(lambda: running(client, container, "sleep 1000"))
+        assert harness.stdout.readline() == "running\n"
+        assert len(containers(client, attempt)) == 1
         harness.send_signal(number)
     eventually(lambda: not containers(client, attempt))
 

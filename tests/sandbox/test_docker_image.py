@@ -48,7 +48,13 @@ def fresh_base(client: APIClient) -> Iterator[str]:
 
 def run(client: APIClient, image: Image, command: str) -> str:
     """What a command prints in a plain container of the image."""
-    container = client.create_container(image.tag, ["bash", "-c", command], entrypoint=[], user="agent")
+    container = client.create_container(
+        image.tag,
+        ["bash", "-c", command],
+        entrypoint=[],
+        user="agent",
+        host_config=client.create_host_config(network_mode="none"),
+    )
     try:
         client.start(container)
         client.wait(container)
