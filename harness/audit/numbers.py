@@ -34,12 +34,11 @@ def find_ids(data: bytes, below: int) -> tuple[NDArray[np.int64], NDArray[np.int
     starts, ends = edges[0::2], edges[1::2]
     fits = (ends - starts <= len(str(max(below - 1, 0)))) & ((text[starts] != _ZERO) | (ends - starts == 1))
     starts, ends = starts[fits], ends[fits]
-    before, behind, next_but_one = text[starts - 1], text[ends], text[ends + 1]
+    before, behind = text[starts - 1], text[ends]
     alone = ~_NOT_BEFORE[before] & ~_NOT_BEHIND[behind] & ~(_SPLITS[behind] & digit[ends + 1])
     alone |= (behind == ord(":")) & digit[ends + 1] & ~_NOT_BEFORE[before]  # a line number, or an edge behind it
     named = (before == ord(":")) & _LETTER[text[starts - 2]]
     alone &= ~named | _after_file_name(text, starts, named)
-    del next_but_one
     starts, ends = starts[alone], ends[alone]
     values = np.zeros(len(starts), dtype=np.int64)
     for position in range(int((ends - starts).max(initial=0))):

@@ -17,8 +17,10 @@ CLASSES = (
 # From the hardest operation to the easiest.
 BY_HARDNESS = ("multi_hop", "set_operation", "ranking", "one_hop", "node_scan", "id_check")
 
-_ALIKE = 0.5  # Dice coefficient of two programs' lines from which one is a version of the other
+_ALIKE = 0.5  # Dice coefficient of two programs' token trigrams from which one is a version of the other
 _COMPARED = 60  # earlier programs that a new one is compared with, the latest ones
+_SHAPED = 50_000  # characters that are looked at
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _MODULE = re.compile(re.escape(SCRATCH) + r"/(\w+)\.py")
 
 
@@ -36,7 +38,7 @@ class Program:
 class _Earlier:
     source: Source
     path: str | None
-    shape: Counter[str]
+    shape: Counter[tuple[str, str, str]]
     failed: bool = False
 
 
@@ -113,12 +115,12 @@ class History:
         return {match[1]: files[path].text for path in files if (match := _MODULE.fullmatch(path))}
 
 
-def _shape(source: str) -> Counter[str]:
-    """A program's statements as written, one a line or separated by semicolons, without indentation."""
-    pieces = (piece.strip() for line in source.splitlines() for piece in line.split(";"))
-    return Counter(piece for piece in pieces if piece)
+def _shape(source: str) -> Counter[tuple[str, str, str]]:
+    """How often each run of three tokens occurs in a program."""
+    tokens = _TOKEN.findall(source[:_SHAPED])
+    return Counter(zip(tokens, tokens[1:], tokens[2:], strict=False))
 
 
-def _alike(one: Counter[str], other: Counter[str]) -> bool:
+def _alike(one: Counter[tuple[str, str, str]], other: Counter[tuple[str, str, str]]) -> bool:
     total = one.total() + other.total()
     return bool(total) and 2 * (one & other).total() / total >= _ALIKE

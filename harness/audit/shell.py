@@ -114,6 +114,8 @@ class _Walker:
         last = None
         for child in node.named_children:
             last = self.visit(child, upstream, depth + 1) or last
+            if node.type == "list":  # a pipe goes to the first of `a && b`
+                upstream = None
         return last
 
     def loop(self, node: Node, depth: int) -> None:
@@ -179,6 +181,7 @@ class _Walker:
     def heredoc(self, node: Node, operator: str) -> Word:
         start = next((self.text(child) for child in node.children if child.type == "heredoc_start"), "")
         body = next((self.text(child) for child in node.children if child.type == "heredoc_body"), "")
+        body = body or self.lines_inside(node)
         if operator == "<<-":
             body = re.sub(r"^\t+", "", body, flags=re.MULTILINE)
         if start[:1] in ("'", '"', "\\"):
@@ -192,9 +195,16 @@ class _Walker:
                 end = match.end()
         return (*parts, _unescape(_ESCAPED_IN_HEREDOC, body[end:]))
 
+    def lines_inside(self, node: Node) -> str:
+        """A heredoc's lines, for one whose body the grammar takes for something else (it starts with a backslash)."""
+        begin = self.source.find(b"\n", node.start_byte) + 1
+        end = next((child.start_byte for child in node.children if child.type == "heredoc_end"), node.end_byte)
+        return self.source[begin:end].decode("utf-8", "replace") if 0 < begin < end else ""
+
     def word(self, node: Node, depth: int) -> Word:
         """The parts of a word: text with its quotes taken off, expansions, substitutions."""
         text = self.text(node)
+        text = text.lstrip() if node.type == "simple_expansion" else text
         parts: Word = (_ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text),)
         if depth > _DEEPEST or node.type == "array":
             parts = (Variable("", text),)
@@ -225,7 +235,9 @@ class _Walker:
             if child.type == "string_content":
                 continue
             between = self.source[position : child.start_byte].decode("utf-8", "replace")
-            parts += [_unescape(_ESCAPED_IN_QUOTES, between), *self.word(child, depth + 1)]
+            text = self.text(child)
+            blanks = text[: len(text) - len(text.lstrip())]  # the grammar counts them to the expansion
+            parts += [_unescape(_ESCAPED_IN_QUOTES, between) + blanks, *self.word(child, depth + 1)]
             position = child.end_byte
         rest = self.source[position : max(position, node.end_byte - 1)].decode("utf-8", "replace")
         return (*parts, _unescape(_ESCAPED_IN_QUOTES, rest))

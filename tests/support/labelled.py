@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from harness.audit.numbers import find_ids
@@ -85,9 +86,8 @@ def measure(folder: Path = FOLDER) -> tuple[dict[str, Figure], int, list[str]]:
         for number, (call, found) in enumerate(zip(calls, classified(calls), strict=True), 1):
             if len(found) != len(call.labels):
                 faults.append(f"{name}, call {number}: {len(call.labels)} runs labelled, {len(found)} found")
-            found = [*found, *([frozenset()] * len(call.labels))][: max(len(found), len(call.labels))]
-            labels = [*call.labels, *([frozenset()] * len(found))][: len(found)]
-            pairs += [(f"{name}, call {number}", *pair) for pair in zip(labels, found, strict=True)]
+            both = zip_longest(call.labels, found, fillvalue=frozenset[str]())
+            pairs += [(f"{name}, call {number}", *pair) for pair in both]
     for where, label, found_classes in pairs:
         if label != found_classes:
             extra, missing = sorted(found_classes - label), sorted(label - found_classes)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.audit.flow import values as v
+from harness.audit.flow.calls import apply
 from harness.audit.flow.expressions import EXPRESSIONS
 from harness.audit.flow.machine import Machine, OutOfSteps
 from harness.audit.flow.statements import STATEMENTS
@@ -34,7 +35,7 @@ def analyse(source: str, arguments: Sequence[str] = (), modules: Mapping[str, st
     tree = parse_python(source)
     if tree is None:
         return Analysis()
-    machine = Machine(EXPRESSIONS, STATEMENTS, modules or {})
+    machine = Machine(EXPRESSIONS, STATEMENTS, apply, modules or {})
     given = [v.constant(text) for text in arguments]
     whole = v.join(*given)
     machine.scope.names["sys.argv"] = Value(whole.tags | v.SEQUENCE, whole.ids)

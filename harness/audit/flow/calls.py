@@ -76,12 +76,12 @@ def _construct(m: Machine, of: Class, node: ast.Call) -> Value:
 def _external(m: Machine, name: str, node: ast.Call) -> Value:
     handler = FUNCTIONS.get(name) or FUNCTIONS.get(name.rpartition(".")[2] if name.startswith("itertools.") else "")
     if handler is not None:
-        return handler(m, node, apply)
+        return handler(m, node)
     return _arguments(m, node)
 
 
 def apply(m: Machine, function: Value, argument: Value) -> Value:
-    """What a function given as a value makes of an argument: `map(f, …)`, `key=f`."""
+    """What a function given as a value makes of one argument."""
     if isinstance(function.target, Function):
         return enter(m, function.target, [argument])
     return Value(argument.tags & ~v.OPEN, argument.ids)

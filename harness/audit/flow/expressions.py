@@ -76,7 +76,9 @@ def _bin_op(m: Machine, node: ast.BinOp) -> Value:
     both = v.join(left, right)
     if isinstance(node.op, ast.Add) and left.text is not None and right.text is not None:
         return Value(both.tags, both.ids, left.text + right.text)
-    return Value(both.tags, both.ids)
+    if both.tags & (v.CONTAINER | v.NODES | v.EDGES) or left.text is not None:
+        return Value(both.tags, both.ids)
+    return Value(both.tags & ~v.LITERAL)  # a number that was computed
 
 
 def _bool_op(m: Machine, node: ast.BoolOp) -> Value:
@@ -171,14 +173,16 @@ def _pairs(m: Machine, node: ast.DictComp) -> Value:
 
 def _members_of_another(m: Machine, generator: ast.comprehension, item: Value) -> None:
     """`[x for x in a if x in b]`, with collections of the program's own, is an intersection written out."""
-    if not isinstance(generator.target, ast.Name) or v.is_raw(item):
+    if v.is_raw(item):
         return
+    target = generator.target
+    names = {part.id for part in getattr(target, "elts", [target]) if isinstance(part, ast.Name)}
     for test in generator.ifs:
         parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
         for part in parts:
             if isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.In | ast.NotIn):
                 other = m.eval(part.comparators[0])
-                of_it = isinstance(part.left, ast.Name) and part.left.id == generator.target.id
+                of_it = isinstance(part.left, ast.Name) and part.left.id in names
                 if of_it and other.tags & (v.SET | v.SEQUENCE) and not v.is_raw(other):
                     m.note("set_operation")
 

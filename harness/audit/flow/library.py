@@ -9,8 +9,7 @@ from harness.audit.flow import values as v
 from harness.audit.flow.machine import Machine
 from harness.audit.flow.values import NOTHING, Value
 
-Apply = Callable[[Machine, Value, Value], Value]
-Handler = Callable[[Machine, ast.Call, Apply], Value]
+Handler = Callable[[Machine, ast.Call], Value]
 
 _PLAIN_FIELDS = {"name", "node_id", "id", "title", "DisplayName"}
 _PLAIN_FUNCTIONS = {"str", "int", "lower", "casefold", "str.lower", "str.casefold"}
@@ -43,6 +42,14 @@ def pairs(value: Value) -> Value:
     return Value(value.tags & ~v.OPEN, value.ids, None, (pair,))
 
 
+def sort_keys(m: Machine, node: ast.Call, value: Value) -> list[ast.expr]:
+    """The key of a sort, if there is one; it is followed for the elements of `value`."""
+    keys = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
+    for key in keys:
+        m.apply(m.eval(key), v.element(value))
+    return keys
+
+
 def is_plain_key(node: ast.expr) -> bool:
     """Whether a sort key is no more than a name or an id."""
     if isinstance(node, ast.Lambda) and node.args.args:
@@ -70,35 +77,36 @@ def _arguments(m: Machine, node: ast.Call) -> list[Value]:
     return [v.element(m.eval(a.value)) if isinstance(a, ast.Starred) else m.eval(a) for a in node.args]
 
 
-def _open(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _open(m: Machine, node: ast.Call) -> Value:
     path = m.eval(node.args[0]) if node.args else NOTHING
     mode = [keyword.value for keyword in node.keywords if keyword.arg == "mode"]
     return opened(m, path, node.args[1:2] or mode)
 
 
-def _nothing(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _nothing(m: Machine, node: ast.Call) -> Value:
     for argument in _arguments(m, node):
         m.go_through(argument)
     return NOTHING
 
 
-def _first(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _first(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     return arguments[0] if arguments else NOTHING
 
 
-def _joined(m: Machine, node: ast.Call, _: Apply) -> Value:
-    whole = v.join(*_arguments(m, node))
-    return Value(whole.tags, whole.ids)
+def _joined(m: Machine, node: ast.Call) -> Value:
+    arguments = _arguments(m, node)
+    whole = v.join(*arguments)
+    return arguments[0] if len(arguments) == 1 else Value(whole.tags, whole.ids)
 
 
-def _last(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _last(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     return Value(arguments[-1].tags & ~v.LITERAL) if arguments else NOTHING
 
 
 def _collection(kind: int) -> Handler:
-    def handler(m: Machine, node: ast.Call, _: Apply) -> Value:
+    def handler(m: Machine, node: ast.Call) -> Value:
         arguments = _arguments(m, node)
         value = arguments[0] if arguments else NOTHING
         m.go_through(value)
@@ -109,9 +117,9 @@ def _collection(kind: int) -> Handler:
     return handler
 
 
-def _sorted(m: Machine, node: ast.Call, _: Apply) -> Value:
-    value = _collection(v.SEQUENCE)(m, node, _)
-    keys = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
+def _sorted(m: Machine, node: ast.Call) -> Value:
+    value = _collection(v.SEQUENCE)(m, node)
+    keys = sort_keys(m, node, value)
     tuples = value.items is not None and len(value.items) == 1 and value.items[0].items is not None
     orders_tuples = isinstance(node.args[0] if node.args else None, ast.GeneratorExp | ast.ListComp) and tuples
     if (keys and not is_plain_key(keys[0])) or (not keys and orders_tuples):
@@ -119,62 +127,62 @@ def _sorted(m: Machine, node: ast.Call, _: Apply) -> Value:
     return value
 
 
-def _extreme(m: Machine, node: ast.Call, _: Apply) -> Value:
-    if any(keyword.arg == "key" and not is_plain_key(keyword.value) for keyword in node.keywords):
-        m.note("ranking")
+def _extreme(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
+    if any(not is_plain_key(key) for key in sort_keys(m, node, arguments[0] if arguments else NOTHING)):
+        m.note("ranking")
     return v.element(arguments[0]) if len(arguments) == 1 else v.join(*arguments)
 
 
-def _top(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _top(m: Machine, node: ast.Call) -> Value:
     m.note("ranking")
     arguments = _arguments(m, node)
     return arguments[1] if len(arguments) > 1 else NOTHING
 
 
-def _enumerate(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _enumerate(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     value = arguments[0] if arguments else NOTHING
     item = v.element(value)
     return Value(value.tags, value.ids, None, (Value(item.tags, item.ids, None, (NOTHING, item)),))
 
 
-def _zip(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _zip(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     items = tuple(v.element(argument) for argument in arguments)
     whole, item = v.join(*arguments), v.join(*items)
     return Value(whole.tags, whole.ids, None, (Value(item.tags, item.ids, None, items),))
 
 
-def _map(m: Machine, node: ast.Call, apply: Apply) -> Value:
+def _map(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     if len(arguments) < 2:
         return NOTHING
-    result = apply(m, arguments[0], v.element(arguments[1]))
+    result = m.apply(arguments[0], v.element(arguments[1]))
     return Value(result.tags | (arguments[1].tags & v.OPEN) | v.SEQUENCE, result.ids)
 
 
-def _filter(m: Machine, node: ast.Call, apply: Apply) -> Value:
+def _filter(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     if len(arguments) < 2:
         return NOTHING
-    apply(m, arguments[0], v.element(arguments[1]))
+    m.apply(arguments[0], v.element(arguments[1]))
     return Value(arguments[1].tags | v.SEQUENCE, arguments[1].ids)
 
 
-def _next(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _next(m: Machine, node: ast.Call) -> Value:
     with m.early(True):
         arguments = _arguments(m, node)
     return v.join(v.element(arguments[0]), *arguments[1:]) if arguments else NOTHING
 
 
-def _any(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _any(m: Machine, node: ast.Call) -> Value:
     with m.early(True):
         _arguments(m, node)
     return NOTHING
 
 
-def _islice(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _islice(m: Machine, node: ast.Call) -> Value:
     arguments = _arguments(m, node)
     value = arguments[0] if arguments else NOTHING
     last = node.args[-1] if len(node.args) > 1 else None
@@ -184,13 +192,13 @@ def _islice(m: Machine, node: ast.Call, _: Apply) -> Value:
     return Value(item.tags | v.SEQUENCE, item.ids)
 
 
-def _default_dict(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _default_dict(m: Machine, node: ast.Call) -> Value:
     _arguments(m, node)
     made = ast.unparse(node.args[0]) if node.args else ""
     return Value(v.SETS) if made in ("set", "lambda: set()") else NOTHING
 
 
-def _command(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _command(m: Machine, node: ast.Call) -> Value:
     """A program that is run: rg or grep over edges with an id in the pattern follows them."""
     whole = v.join(*_arguments(m, node))
     looked_for = whole.tags & (v.LITERAL | v.HOPS | v.NODE_ID)
@@ -203,7 +211,7 @@ def _command(m: Machine, node: ast.Call, _: Apply) -> Value:
     return Value(whole.tags & v.NODES)
 
 
-def _tool_client(m: Machine, node: ast.Call, _: Apply) -> Value:
+def _tool_client(m: Machine, node: ast.Call) -> Value:
     _arguments(m, node)
     return Value(v.KB)
 

@@ -33,9 +33,10 @@ class Machine:
         self,
         expressions: Mapping[type[ast.expr], Callable[[Machine, Any], Value]],
         statements: Mapping[type[ast.stmt], Callable[[Machine, Any], bool]],
+        apply: Callable[[Machine, Value, Value], Value],
         modules: Mapping[str, str],
     ) -> None:
-        self._expressions, self._statements = expressions, statements
+        self._expressions, self._statements, self._apply = expressions, statements, apply
         self.modules = modules
         self.imported: dict[str, Module] = {}
         self.scope = Scope()
@@ -62,6 +63,10 @@ class Machine:
     def parts(self, node: ast.AST) -> Value:
         """The join of an expression's parts."""
         return v.join(*(self.eval(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)))
+
+    def apply(self, function: Value, argument: Value) -> Value:
+        """What a function that is given as a value makes of an argument: `map(f, …)`, `key=f`."""
+        return self._apply(self, function, argument)
 
     def run(self, body: list[ast.stmt]) -> bool:
         """Follow statements; whether control surely doesn't reach their end."""
@@ -156,9 +161,12 @@ class Machine:
         """`container[key] = value`, or `container[key]`, a collection with tags `inner`, gets `value` added."""
         key, value = self.kept(key), self.kept(value)
         tags = (key.tags & (v.BY_ID | v.EDGES | v.HOPS | v.NODE_ID)) | (value.tags & ~v.CONTAINER)
+        tags |= value.tags & v.MAPPING
         if (inner | value.tags) & v.SET:
             tags |= v.SETS
-        if v.is_raw(key) and v.is_raw(value):
+        if value.tags & v.MAPPING:
+            tags |= v.NESTED
+        elif v.is_raw(key) and v.is_raw(value):
             tags |= v.NEIGHBOURS
         elif key.tags & v.NODE_ID:
             tags |= v.RECORDS
@@ -167,6 +175,8 @@ class Machine:
     def lookup(self, container: Value, key: Value) -> Value:
         """`container[key]`."""
         found = v.element(container)
+        if container.tags & v.NESTED:
+            return found
         if container.tags & v.NEIGHBOURS:
             inner = v.SET if container.tags & v.SETS else v.SEQUENCE
             return Value((found.tags & ~(v.EDGES | v.ROW)) | v.hops(self.follow(key)) | inner)

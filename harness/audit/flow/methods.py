@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from harness.audit.flow import values as v
-from harness.audit.flow.library import is_plain_key, opened, pairs
+from harness.audit.flow.library import is_plain_key, opened, pairs, sort_keys
 from harness.audit.flow.machine import Machine
 from harness.audit.flow.subscripts import field_or_item
 from harness.audit.flow.values import NOTHING, Value
@@ -84,8 +84,8 @@ def _values(_: Machine, __: ast.Call, receiver: Value) -> Value:
     return Value((receiver.tags & ~v.CONTAINER) | inner | v.SEQUENCE, receiver.ids)
 
 
-def _sort(m: Machine, node: ast.Call, _: Value) -> Value:
-    keys = [keyword.value for keyword in node.keywords if keyword.arg == "key"]
+def _sort(m: Machine, node: ast.Call, receiver: Value) -> Value:
+    keys = sort_keys(m, node, receiver)
     if keys and not is_plain_key(keys[0]):
         m.note("ranking")
     _arguments(m, node)

@@ -38,7 +38,8 @@ def _ann_assign(m: Machine, node: ast.AnnAssign) -> bool:
 def _aug_assign(m: Machine, node: ast.AugAssign) -> bool:
     value = m.eval(node.value)
     if isinstance(node.target, ast.Subscript):  # the slot is both read and written; reading it follows no edge
-        m.put(node.target.value, m.eval(node.target.slice), value, value.tags & v.SET)
+        added = value if value.tags & v.CONTAINER else Value(value.tags & ~v.LITERAL)
+        m.put(node.target.value, m.eval(node.target.slice), added, value.tags & v.SET)
         return False
     old = m.eval(node.target)
     if isinstance(node.op, _SET_OPERATORS) and (old.tags | value.tags) & v.SET:

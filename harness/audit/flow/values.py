@@ -24,9 +24,11 @@ NEIGHBOURS = 1 << 11  # a mapping from one end of edges to the other
 RECORDS = 1 << 12  # a mapping from node ids to something of the node
 OPEN = 1 << 13  # lines or text of a file, not gone through yet
 ROW = 1 << 14  # a line or row of an edge file, or a part of one
+NESTED = 1 << 15  # a mapping to mappings
 
 HOPS = HOP1 | HOP2
-CONTAINER = SET | SETS | SEQUENCE | NEIGHBOURS | RECORDS
+MAPPING = SETS | NEIGHBOURS | RECORDS
+CONTAINER = SET | SEQUENCE | MAPPING | NESTED
 _MOST_IDS = 300
 
 _NODE_PATH = re.compile(r"(^|/)nodes(/|$)|\.jsonl")
@@ -139,6 +141,8 @@ def element(value: Value) -> Value:
     """What comes out when the value is gone through, or indexed."""
     if value.items:
         return join(*value.items)
+    if value.tags & NESTED:
+        return tagged(value, 0, SET | SEQUENCE | NESTED | OPEN)
     if value.tags & SETS:
         return tagged(value, SET, CONTAINER)
     add = NODE_ID if value.tags & RECORDS else 0  # the keys of a mapping by node id
@@ -169,7 +173,7 @@ def is_raw(value: Value) -> bool:
 
 def is_row(value: Value) -> bool:
     """Whether it's a row of edges that was not selected yet, or a part of one: an end."""
-    return bool(value.tags & ROW) and is_raw(value)
+    return bool(value.tags & ROW) and not value.tags & CONTAINER and is_raw(value)
 
 
 def reached(value: Value, depth: int) -> Value:
