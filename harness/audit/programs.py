@@ -56,7 +56,7 @@ class History:
 
     seen: Callable[[int], bool]
     _earlier: list[_Earlier] = field(default_factory=list)
-    _known: dict[Source, Analysis] = field(default_factory=dict)
+    _known: dict[Source, tuple[Analysis, dict[str, Source]]] = field(default_factory=dict)
     _found: list[Program | None] = field(default_factory=list)
     _current: list[_Earlier] = field(default_factory=list)
 
@@ -83,12 +83,13 @@ class History:
             program.failed = failed
 
     def _examine(self, run: Run) -> Sequence[tuple[str, str]]:
-        known = self._known.get(run.source)
-        if known is not None:
+        modules = self._modules()
+        known, used = self._known.get(run.source, (None, {}))
+        if known is not None and all(modules.get(name) == source for name, source in used.items()):
             self._found.append(None)
             return known.written
-        analysis = analyse(run.source.text, run.arguments, self._modules())
-        self._known[run.source] = analysis
+        analysis = analyse(run.source.text, run.arguments, {name: source.text for name, source in modules.items()})
+        self._known[run.source] = analysis, {name: modules[name] for name in analysis.modules}
         classes = set(analysis.operations)
         if any(self.seen(number) for number in analysis.ids):
             classes.add("earlier_id")
@@ -110,9 +111,9 @@ class History:
                 return old
         return None
 
-    def _modules(self) -> dict[str, str]:
+    def _modules(self) -> dict[str, Source]:
         files = self._bench.files
-        return {match[1]: files[path].text for path in files if (match := _MODULE.fullmatch(path))}
+        return {match[1]: files[path] for path in files if (match := _MODULE.fullmatch(path))}
 
 
 def _shape(source: str) -> Counter[tuple[str, str, str]]:

@@ -96,33 +96,33 @@ class _Walker:
         """Add the commands below `node`; returns the last one, whose output a pipe would take."""
         if depth > _DEEPEST:
             return None
+        last = None
         match node.type:
             case "command" | "declaration_command" | "unset_command":
-                return self.simple(node, upstream, depth)
+                last = self.simple(node, upstream, depth)
             case "variable_assignment":
                 self.commands.append(Simple(assignments=[self.pair(node, depth)]))
-                return None
             case "redirected_statement":
-                return self.redirected(node, upstream, depth)
+                last = self.redirected(node, upstream, depth)
+            case "for_statement":
+                last = self.loop(node, depth)
             case "pipeline":
                 last = upstream
                 for child in node.named_children:
                     last = self.visit(child, last, depth + 1) or last
-                return last
-            case "for_statement":
-                self.loop(node, depth)
-        last = None
-        for child in node.named_children:
-            last = self.visit(child, upstream, depth + 1) or last
-            if node.type == "list":  # a pipe goes to the first of `a && b`
-                upstream = None
+            case kind:
+                for child in node.named_children:
+                    last = self.visit(child, upstream, depth + 1) or last
+                    upstream = None if kind == "list" else upstream  # a pipe goes to the first of `a && b`
         return last
 
-    def loop(self, node: Node, depth: int) -> None:
+    def loop(self, node: Node, depth: int) -> Simple | None:
         name, words = node.child_by_field_name("variable"), node.children_by_field_name("value")
         if name is not None:
             values = [self.word(word, depth + 1) for word in words]
             self.commands.append(Simple(loop=self.text(name), values=values))
+        body = node.child_by_field_name("body")
+        return self.visit(body, None, depth + 1) if body is not None else None
 
     def simple(self, node: Node, upstream: Simple | None, depth: int) -> Simple:
         command = Simple(upstream=upstream)

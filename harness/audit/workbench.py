@@ -193,8 +193,8 @@ class Workbench:
         for word in simple.words:
             for part in word:
                 if isinstance(part, Substitution) and part.process and part.source == name:
-                    text = self._output(part.commands[-1]) if part.commands else None
-                    return Run(Source(text), None, arguments) if text is not None else None
+                    source = self._output(part.commands[-1]) if part.commands else None
+                    return Run(source, None, arguments) if source is not None else None
         path = self.path(name)
         if name in ("/dev/stdin", "/proc/self/fd/0"):
             source = self._stdin(simple)
@@ -236,32 +236,34 @@ class Workbench:
                     return Source(self._resolve(redirect.word)[0])
                 if redirect.op == "<":
                     return self._file(redirect)
-        text = self._output(simple.upstream) if simple.upstream is not None else None
-        return Source(text) if text is not None else None
+        return self._output(simple.upstream) if simple.upstream is not None else None
 
     def _file(self, redirect: Redirect) -> Source | None:
         for part in redirect.word:
             if isinstance(part, Substitution) and part.process and part.commands:
-                text = self._output(part.commands[-1])
-                return Source(text) if text is not None else None
+                return self._output(part.commands[-1])
         return self.files.get(self.path(self._resolve(redirect.word)[0]))
 
-    def _output(self, simple: Simple) -> str | None:
+    def _output(self, simple: Simple) -> Source | None:
         """What a command prints, for the few that print text which is in the call itself or in a known file."""
         if not simple.words:
             return None
         words = [self._resolve(word)[0] for word in simple.words]
         name, arguments = posixpath.basename(words[0]), words[1:]
-        if name == "echo":
-            return _echo(arguments)
-        if name == "printf" and arguments:
-            return _printf(arguments[0], arguments[1:])
         named = [text for text in arguments if not text.startswith("-")]
-        if name == "tee" or (name == "cat" and not named):
+        known = [self.files[path] for path in map(self.path, named) if path in self.files]
+        text = source = None
+        if name == "echo":
+            text = _echo(arguments)
+        elif name == "printf" and arguments:
+            text = _printf(arguments[0], arguments[1:])
+        elif name == "tee" or (name == "cat" and not named):
             source = self._stdin(simple)
-            return source.text if source is not None else None
-        known = [self.files.get(self.path(text)) for text in named]
-        return "".join(s.text for s in known if s) if name == "cat" and all(known) else None
+        elif name == "sed" and len(named) == 2 and known:
+            source = _edited(known[-1], named[0])
+        elif name == "cat" and len(known) == len(named):
+            source = Source("".join(part.text for part in known), sum(part.edits for part in known))
+        return Source(text) if text is not None else source
 
     def _remember(self, simple: Simple, command: Command) -> None:
         """Files that a command writes with known text."""
@@ -275,27 +277,17 @@ class Workbench:
             if source is not None:
                 self.write(names[1], source)
         elif command.name == "sed" and any(text.startswith(("-i", "--in-place")) for text in command.raw):
-            for name in names:
-                self._edit(self.path(name), names[0])
+            for path in map(self.path, names[1:]):
+                if path in self.files:
+                    self.files[path] = _edited(self.files[path], names[0])
         for redirect in simple.redirects:
             target, known = self._resolve(redirect.word)
             if known and redirect.op in (">", ">>", ">|") and redirect.descriptor in ("", "1"):
-                text = self._output(simple)
-                if text is not None:
-                    self.write(target, Source(text), append=redirect.op == ">>")
+                source = self._output(simple)
+                if source is not None:
+                    self.write(target, source, append=redirect.op == ">>")
                 else:
                     self.files.pop(self.path(target), None)
-
-    def _edit(self, path: str, script: str) -> None:
-        old = self.files.get(path)
-        if old is None:
-            return
-        match = _SED_LITERAL.fullmatch(script)
-        if match and not _SPECIAL.search(match[2]) and "\\" not in match[2] + match[3] and match[2] in old.text:
-            lines = [line.replace(match[2], match[3], -1 if match[4] else 1) for line in old.text.split("\n")]
-            self.files[path] = Source("\n".join(lines), old.edits)
-        else:
-            self.files[path] = replace(old, edits=old.edits + 1)
 
     def _resolve(self, word: Word) -> tuple[str, bool]:
         """A word's text, and whether it is all known; unknown parts are left as they are written."""
@@ -309,9 +301,18 @@ class Workbench:
                 known &= value is not None
             else:
                 output = self._output(part.commands[-1]) if len(part.commands) == 1 and not part.process else None
-                texts.append(part.source if output is None else output.rstrip("\n"))
+                texts.append(part.source if output is None else output.text.rstrip("\n"))
                 known &= output is not None
         return "".join(texts), known
+
+
+def _edited(old: Source, script: str) -> Source:
+    """What sed makes of a text: known for a substitution without special characters, else counted as an edit."""
+    match = _SED_LITERAL.fullmatch(script)
+    if match and not _SPECIAL.search(match[2]) and "\\" not in match[2] + match[3] and match[2] in old.text:
+        lines = [line.replace(match[2], match[3], -1 if match[4] else 1) for line in old.text.split("\n")]
+        return Source("\n".join(lines), old.edits)
+    return replace(old, edits=old.edits + 1)
 
 
 def _unwrap(words: list[tuple[str, bool]]) -> tuple[tuple[str, ...], list[tuple[str, bool]]]:

@@ -40,6 +40,7 @@ def _formatted(m: Machine, node: ast.FormattedValue) -> Value:
 def _tuple(m: Machine, node: ast.Tuple | ast.List) -> Value:
     parts = tuple(v.element(m.eval(p.value)) if isinstance(p, ast.Starred) else m.eval(p) for p in node.elts)
     whole = v.join(*parts)
+    _listed_ids(m, node)
     starred = any(isinstance(part, ast.Starred) for part in node.elts)
     tags = whole.tags | v.SEQUENCE
     if isinstance(node, ast.Tuple):
@@ -49,7 +50,15 @@ def _tuple(m: Machine, node: ast.Tuple | ast.List) -> Value:
 
 def _set(m: Machine, node: ast.Set) -> Value:
     whole = v.join(*(v.element(m.eval(p.value)) if isinstance(p, ast.Starred) else m.eval(p) for p in node.elts))
+    _listed_ids(m, node)
     return Value(whole.tags | v.SET, whole.ids)
+
+
+def _listed_ids(m: Machine, node: ast.Tuple | ast.List | ast.Set) -> None:
+    """Whole numbers listed by themselves are taken for ids: `[1403, 2773]`."""
+    numbers = [part.value for part in node.elts if isinstance(part, ast.Constant) and type(part.value) is int]
+    if len(numbers) == len(node.elts):
+        m.used_ids.update(numbers)
 
 
 def _dict(m: Machine, node: ast.Dict) -> Value:

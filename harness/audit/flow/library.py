@@ -211,6 +211,24 @@ def _command(m: Machine, node: ast.Call) -> Value:
     return Value(whole.tags & v.NODES)
 
 
+def _run_path(m: Machine, node: ast.Call) -> Value:
+    """`runpy.run_path("x.py")`: the names of one of the agent's own files."""
+    arguments = _arguments(m, node)
+    module = m.load_file(arguments[0].text or "") if arguments else None
+    return Value(target=module)
+
+
+def _exec(m: Machine, node: ast.Call) -> Value:
+    """`exec(open("x.py").read())`: the file's names become the program's own."""
+    _arguments(m, node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            module = m.load_file(part.value)
+            if module is not None:
+                m.scope.names.update(module.scope.names)
+    return NOTHING
+
+
 def _tool_client(m: Machine, node: ast.Call) -> Value:
     _arguments(m, node)
     return Value(v.KB)
@@ -243,4 +261,6 @@ FUNCTIONS: Mapping[str, Handler] = {
     "next": _next,
     "any": _any,
     "kbtools.Client": _tool_client,
+    "runpy.run_path": _run_path,
+    "exec": _exec,
 }  # fmt: skip

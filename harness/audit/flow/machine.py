@@ -8,11 +8,13 @@ they are called. It stops after a fixed number of steps and keeps what it found 
 from __future__ import annotations
 
 import ast
+import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from harness.audit.flow import values as v
+from harness.audit.flow.syntax import parse_python
 from harness.audit.flow.values import NOTHING, Instance, Module, Scope, Value
 
 MOST_STEPS = 30_000
@@ -231,6 +233,23 @@ class Machine:
             yield
         finally:
             self.stops_early = before
+
+    def load(self, name: str) -> Module | None:
+        """A module of the agent's own, followed once; None for any other."""
+        if name in self.imported or name not in self.modules:
+            return self.imported.get(name)
+        module = self.imported[name] = Module(Scope())
+        tree = parse_python(self.modules[name])
+        if tree is not None:
+            before, self.main = self.main, False
+            with self.within(module.scope):
+                self.run(tree.body)
+            self.main = before
+        return module
+
+    def load_file(self, path: str) -> Module | None:
+        """The same by a file's name."""
+        return self.load(posixpath.basename(path).removesuffix(".py")) if path.endswith(".py") else None
 
     def may_enter(self, node: ast.AST) -> bool:
         """Whether a function is followed once more: recursion goes round twice."""

@@ -9,7 +9,7 @@ from typing import Any
 from harness.audit.flow import values as v
 from harness.audit.flow.conditions import condition
 from harness.audit.flow.machine import Machine
-from harness.audit.flow.values import NOTHING, Class, External, Function, Module, Scope, Value
+from harness.audit.flow.values import NOTHING, Class, External, Function, Value
 
 _SET_OPERATORS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 
@@ -135,13 +135,13 @@ def _return(m: Machine, node: ast.Return) -> bool:
 def _import(m: Machine, node: ast.Import) -> bool:
     for alias in node.names:
         name = alias.asname or alias.name.partition(".")[0]
-        module = load_module(m, alias.name)
+        module = m.load(alias.name)
         m.scope.names[name] = Value(target=module or External(alias.name if alias.asname else name))
     return False
 
 
 def _import_from(m: Machine, node: ast.ImportFrom) -> bool:
-    module = load_module(m, node.module or "")
+    module = m.load(node.module or "")
     for alias in node.names:
         if module is None:
             m.scope.names[alias.asname or alias.name] = Value(target=External(f"{node.module}.{alias.name}"))
@@ -150,22 +150,6 @@ def _import_from(m: Machine, node: ast.ImportFrom) -> bool:
         else:
             m.scope.names[alias.asname or alias.name] = module.scope.names.get(alias.name, NOTHING)
     return False
-
-
-def load_module(m: Machine, name: str) -> Module | None:
-    """A module of the agent's own, followed once; None for any other."""
-    if name in m.imported or name not in m.modules:
-        return m.imported.get(name)
-    module = m.imported[name] = Module(Scope())
-    try:
-        tree = ast.parse(m.modules[name])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return module
-    before, m.main = m.main, False
-    with m.within(module.scope):
-        m.run(tree.body)
-    m.main = before
-    return module
 
 
 def _leaves(_: Machine, __: ast.stmt) -> bool:

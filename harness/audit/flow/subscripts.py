@@ -6,7 +6,7 @@ import ast
 
 from harness.audit.flow import values as v
 from harness.audit.flow.machine import Machine
-from harness.audit.flow.values import Value
+from harness.audit.flow.values import NOTHING, Module, Value
 
 _ID_FIELDS = {"node_id", "id"}
 _ENDS = {"source", "target", "head", "tail", "src", "dst", "subject", "object", "from", "to", "s", "t"}
@@ -16,6 +16,8 @@ _LEAST_POSITION = 10  # smaller numbers are positions in a list, not ids
 def subscript(m: Machine, node: ast.Subscript) -> Value:
     """What is known of `value[slice]`."""
     container = m.eval(node.value)
+    if isinstance(container.target, Module) and isinstance(node.slice, ast.Constant):  # of runpy.run_path
+        return container.target.scope.names.get(str(node.slice.value), NOTHING)
     if isinstance(node.slice, ast.Slice):
         m.parts(node.slice)
         return Value(container.tags, container.ids)
