@@ -28,7 +28,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return bootstrap(values)
 
 
-def wilson(successes: float, n: int) -> tuple[float, float]:
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """Wilson's score interval for `successes` out of `n`, without continuity correction (Wilson 1927)."""
     p = successes / n
     centre = p + Z * Z / (2 * n)

@@ -14,6 +14,7 @@ import orjson
 
 from harness.events import trajectory_path
 from harness.ledger import LEDGER, read_ledger
+from harness.schemas.fast import Check, compile_schema
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,14 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
     """The validator of `harness/schemas/NAME.schema.json`."""
     schema = orjson.loads((resources.files("harness") / "schemas" / f"{name}.schema.json").read_bytes())
     return jsonschema.Draft202012Validator(schema)
+
+
+@functools.cache
+def fast_check(name: str) -> Check:
+    """Whether a value fits `harness/schemas/NAME.schema.json`, without a reason where it doesn't."""
+    schema = validator(name).schema
+    assert isinstance(schema, dict)
+    return compile_schema(schema)
 
 
 def check_run(run: Path) -> Iterator[RunFault]:
@@ -58,23 +67,39 @@ def check_run(run: Path) -> Iterator[RunFault]:
             )
 
 
+class TrajectoryCheck:
+    """The contract of one trajectory, checked event by event."""
+
+    def __init__(self, run: Path, name: str) -> None:
+        self._run, self._name = run, name
+        self._open_calls: set[str] = set()
+
+    def faults(self, number: int, event: dict[str, Any]) -> Iterator[RunFault]:
+        """What is wrong with the event in line `number`, given those before it."""
+        if not fast_check("event")(event):
+            yield from (RunFault(self._name, number, text) for text in _schema_faults("event", event))
+        if event.get("seq") != number - 1:
+            yield RunFault(self._name, number, f"seq is {event.get('seq')}, not {number - 1}")
+        if event.get("type") == "reply":
+            self._open_calls = {str(call["id"]) for call in event.get("calls", []) if "id" in call}
+        elif event.get("type") == "result":
+            call = str(event.get("call_id"))
+            if call not in self._open_calls:
+                yield RunFault(self._name, number, f"a result for no open call: {call}")
+            self._open_calls.discard(call)
+            blob = event.get("blob")
+            if blob and not (self._run / "blobs" / str(blob)).is_file():
+                yield RunFault(self._name, number, f"blob {blob} is missing")
+
+
 def _check_trajectory(run: Path, path: Path) -> Iterator[RunFault]:
     name = str(path.relative_to(run))
-    open_calls: dict[str, int] = {}
+    check = TrajectoryCheck(run, name)
     for number, event in _parsed_lines(path):
         if isinstance(event, str):
             yield RunFault(name, number, event)
             return
-        yield from (RunFault(name, number, text) for text in _schema_faults("event", event))
-        if event.get("seq") != number - 1:
-            yield RunFault(name, number, f"seq is {event.get('seq')}, not {number - 1}")
-        if event.get("type") == "reply":
-            open_calls = {call["id"]: number for call in event.get("calls", [])}
-        if event.get("type") == "result" and open_calls.pop(str(event.get("call_id")), None) is None:
-            yield RunFault(name, number, f"a result for no open call: {event.get('call_id')}")
-        blob = event.get("blob")
-        if blob and not (run / "blobs" / blob).is_file():
-            yield RunFault(name, number, f"blob {blob} is missing")
+        yield from check.faults(number, event)
 
 
 def _check_lines(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
