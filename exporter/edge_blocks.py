@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from exporter.errors import ExportError
 from exporter.inputs import whole_lines
 
 Ids = NDArray[np.int64]
-TypeIds = NDArray[np.int32]
+TypeIds = NDArray[np.integer[Any]]
 
 _BLOCK_BYTES = 2 * 1024 * 1024
+_COUNTED_TYPES = 256  # up to so many node types, pairs of them are counted without sorting
 _MAX_DIGITS = 18  # fits 64 bits
 
 
@@ -73,10 +75,15 @@ def checked_edge_blocks(path: Path, width: int) -> Iterator[EdgeRows]:
 
 def count_triples(type_ids: TypeIds, sources: Ids, targets: Ids) -> Counter[tuple[int, int]]:
     """How many edges there are for each pair (type id of the source, type id of the target)."""
-    pairs, counts = np.unique(type_ids[sources].astype(np.int64) << 32 | type_ids[targets], return_counts=True)
-    return Counter(
-        {(pair >> 32, pair & 0xFFFFFFFF): count for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)}
-    )
+    types = int(type_ids.max()) + 1
+    pairs = type_ids[sources].astype(np.min_scalar_type(types * types)) * types + type_ids[targets]
+    if types <= _COUNTED_TYPES:
+        counts = np.bincount(pairs)
+        found = np.flatnonzero(counts)
+        counts = counts[found]
+    else:
+        found, counts = np.unique(pairs, return_counts=True)
+    return Counter({divmod(pair, types): count for pair, count in zip(found.tolist(), counts.tolist(), strict=True)})
 
 
 def canonical(type_ids: TypeIds, sources: Ids, targets: Ids) -> NDArray[np.bool_]:

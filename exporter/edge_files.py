@@ -85,11 +85,10 @@ class EdgeFiles:
         relation.backward_sum += self._hash_sum(block.targets, block.sources, extra)
 
     def _hash_sum(self, first: Ids, second: Ids, extra: Hashes | None) -> int:
-        mixed = _mixed(first.astype(np.uint64) * self._keys[0] + self._keys[1])
-        mixed = _mixed(mixed + second.astype(np.uint64))
+        rows = first.view(np.uint64) * self._keys[0] + second.view(np.uint64) * self._keys[1]
         if extra is not None:
-            mixed = _mixed(mixed + extra)
-        return int(np.add.reduce(mixed))
+            rows += extra
+        return int(np.add.reduce(_mixed(rows)))
 
     def finish(self) -> None:
         """Put every file on disk, relations stored in both directions halved."""
@@ -148,10 +147,13 @@ class EdgeFiles:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """splitmix64's finaliser (Steele, Lea, Flood 2014), modulo 2**64."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    """splitmix64's finaliser (Steele, Lea, Flood 2014), modulo 2**64, in place."""
+    values ^= values >> np.uint64(30)
+    values *= np.uint64(0xBF58476D1CE4E5B9)
+    values ^= values >> np.uint64(27)
+    values *= np.uint64(0x94D049BB133111EB)
+    values ^= values >> np.uint64(31)
+    return values
 
 
 def _attribute_texts(block: EdgeBlock) -> pl.Series | None:

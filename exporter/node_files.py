@@ -8,26 +8,33 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import orjson
 
+from exporter.edge_blocks import TypeIds
 from exporter.errors import ExportError
 from exporter.folder import HashedFile
 from exporter.layout import SHARD_NODES, shard_file
 from exporter.source import Node
 
 _SHAPES = 10_000  # distinct combinations of attributes and kinds held before they are added up
-_KINDS = {str: "string", bool: "boolean", int: "integer", type(None): "null", list: "array", dict: "object"}
+_KINDS: dict[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    NoneType: "null",
+    list: "array",
+    dict: "object",
+}
 
 
-def json_kind(value: Any) -> str:
-    """The JSON type that `value` is written as; integers are told from other numbers."""
-    kind = _KINDS.get(type(value))
-    if kind is None:
-        kind = "number" if math.isfinite(value) else "null"
-    return kind
+def _written_type(value: Any) -> type:
+    """The type as which JSON keeps `value`."""
+    return NoneType if isinstance(value, float) and not math.isfinite(value) else type(value)
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
@@ -45,22 +52,25 @@ class AttributeStatistics:
         self.nodes: Counter[str] = Counter()
         self._counts: dict[str, Counter[str]] = {}
         self._kinds: dict[str, dict[str, set[str]]] = {}
-        self._shapes: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
+        self._shapes: Counter[tuple[str, tuple[str, ...], tuple[type, ...]]] = Counter()
 
     def add(self, node_type: str, attributes: Mapping[str, Any]) -> None:
         """Count one node. Most nodes of a type look alike, so whole shapes are counted first."""
-        self._shapes[node_type, tuple((key, json_kind(value)) for key, value in attributes.items())] += 1
+        types = tuple(map(type, attributes.values()))
+        if float in types:
+            types = tuple(map(_written_type, attributes.values()))
+        self._shapes[node_type, tuple(attributes), types] += 1
         if len(self._shapes) > _SHAPES:
             self._add_up()
 
     def _add_up(self) -> None:
-        for (node_type, shape), count in self._shapes.items():
+        for (node_type, keys, types), count in self._shapes.items():
             self.nodes[node_type] += count
             counts = self._counts.setdefault(node_type, Counter())
             kinds = self._kinds.setdefault(node_type, {})
-            for key, kind in shape:
+            for key, value_type in zip(keys, types, strict=True):
                 counts[key] += count
-                kinds.setdefault(key, set()).add(kind)
+                kinds.setdefault(key, set()).add(_KINDS[value_type])
         self._shapes.clear()
 
     def node_types(self, names: Collection[str]) -> list[dict[str, Any]]:
@@ -151,9 +161,9 @@ class NodeFiles:
         return list(self._types)
 
     @property
-    def type_ids(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        """The type id of each node."""
-        return np.frombuffer(self._type_ids, np.int32)
+    def type_ids(self) -> TypeIds:
+        """The type id of each node, in as few bytes as they need: edges look many of them up."""
+        return np.frombuffer(self._type_ids, np.int32).astype(np.min_scalar_type(len(self._types)))
 
     def node_types(self) -> list[dict[str, Any]]:
         """The schema's node types."""

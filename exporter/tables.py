@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
@@ -98,14 +99,16 @@ class TablesSource:
     def _blocks(self, batch: Batch, own: Sequence[int], attributes: dict[str, int]) -> Iterator[EdgeBlock]:
         """Map a batch's ids and split it by relation, in the order in which relations occur."""
         source, relation, target = own
-        good = self._good_edges(batch, own)
-        if good is not None:
-            batch = Batch([], [[column[row] for row in good] for column in batch.columns])
-        count = len(batch.columns[relation])
-        heads = np.fromiter(map(self._ids.__getitem__, batch.columns[source]), np.int64, count)
-        tails = np.fromiter(map(self._ids.__getitem__, batch.columns[target]), np.int64, count)
-        codes = {name: code for code, name in enumerate(dict.fromkeys(batch.columns[relation]))}
-        coded = np.fromiter(map(codes.__getitem__, batch.columns[relation]), np.int64, count)
+        try:
+            heads, tails = self._node_ids(batch.columns[source]), self._node_ids(batch.columns[target])
+            codes = {name: code for code, name in enumerate(dict.fromkeys(batch.columns[relation]))}
+            good = "" not in codes
+        except KeyError:
+            good = False
+        if not good:
+            yield from self._blocks(self._good_edges(batch, own), own, attributes)
+            return
+        coded = np.fromiter(map(codes.__getitem__, batch.columns[relation]), np.int64, len(heads))
         order = np.argsort(coded, kind="stable")
         bounds = np.searchsorted(coded[order], np.arange(len(codes) + 1))
         for name, code in codes.items():
@@ -118,23 +121,24 @@ class TablesSource:
                 {key: [batch.columns[index][row] for row in picked] for key, index in attributes.items()},
             )
 
-    def _good_edges(self, batch: Batch, own: Sequence[int]) -> list[int] | None:
-        """The rows whose ends are known and whose relation has a name, the others reported; None if all are good."""
+    def _node_ids(self, source_ids: list[str]) -> NDArray[np.int64]:
+        """Raises KeyError where the graph doesn't have one of them."""
+        return np.fromiter(map(self._ids.__getitem__, source_ids), np.int64, len(source_ids))
+
+    def _good_edges(self, batch: Batch, own: Sequence[int]) -> Batch:
+        """The rows whose ends are known and whose relation has a name; the others are reported."""
         sources, relations, targets = (batch.columns[index] for index in own)
-        known = self._ids.keys()
-        if known >= set(sources) and known >= set(targets) and "" not in set(relations):
-            return None
         good = []
         for row, line in enumerate(batch.lines):
-            if sources[row] not in known:
+            if sources[row] not in self._ids:
                 self._bad.report(self._edge_path, line, f"unknown source node '{sources[row]}'")
-            elif targets[row] not in known:
+            elif targets[row] not in self._ids:
                 self._bad.report(self._edge_path, line, f"unknown target node '{targets[row]}'")
             elif not relations[row]:
                 self._bad.report(self._edge_path, line, "the relation is empty")
             else:
                 good.append(row)
-        return good
+        return Batch([batch.lines[row] for row in good], [[column[row] for row in good] for column in batch.columns])
 
 
 def _split_columns(path: Path, names: list[str], needed: Sequence[str]) -> tuple[list[int], list[int]]:

@@ -50,10 +50,14 @@ class Account:
     def add(self, reply: Reply) -> None:
         """Count a reply's tokens, cost and waits."""
         self.usages.append(vars(reply.usage))
-        self._waiting += reply.waited
-        self._spent["model"] -= reply.waited
+        self.waited(reply.waited)
         cost = self._cost_of(reply.usage)
         self.cost = None if cost is None or self.cost is None else self.cost + cost
+
+    def waited(self, seconds: float) -> None:
+        """Count seconds of a model call that were spent on rate limits and back-off, not on the model."""
+        self._waiting += seconds
+        self._spent["model"] -= seconds
 
     def queued(self, seconds: float) -> None:
         """Count seconds that were spent in a queue while the sandbox was asked for."""
@@ -64,6 +68,10 @@ class Account:
         """The limit that forbids another ordinary turn, if any."""
         if self.turn >= limits.turns:
             return "turn_limit"
+        if limits.tokens is not None and self.tokens() >= limits.tokens:
+            return "token_limit"
+        if limits.cost is not None and self.cost is not None and self.cost >= limits.cost:
+            return "cost_limit"
         over_wall = limits.wall_seconds is not None and self._wall() >= limits.wall_seconds
         return "time_limit" if over_wall or self._working() >= limits.seconds else None
 
@@ -82,6 +90,15 @@ class Account:
         if limits.wall_seconds is not None:
             left = min(left, limits.wall_seconds - self._wall())
         return max(0.0, left)
+
+    def seconds_for_request(self, limits: Limits, *, last: bool) -> float:
+        """How long a request may take: what is left, and in a granted last turn at least LAST_TURN_SECONDS."""
+        left = self.seconds_left(limits)
+        return max(left, LAST_TURN_SECONDS) if last else left
+
+    def tokens(self) -> int:
+        """Tokens billed so far, input and output, as far as the provider says."""
+        return sum((usage["input"] or 0) + (usage["output"] or 0) for usage in self.usages)
 
     def usage(self) -> dict[str, int | None]:
         """Tokens of all requests, per class."""

@@ -12,7 +12,7 @@ from harness.accounting import Account
 from harness.answer import Parsed, parse_answer, validate
 from harness.attempt import Outcome, Task
 from harness.context import Conversation
-from harness.errors import BackboneError, ContextOverflow
+from harness.errors import BackboneError, ContextOverflow, HarnessError
 from harness.ledger import StopReason
 from harness.messages import Reply, Request, ToolCall
 from harness.observe import Observation
@@ -60,7 +60,8 @@ class _Attempt:
             self.count("lost_in_call", task.slot.in_use)
             outcome = Outcome("sandbox_lost", error=str(error), failure=error)
         except BackboneError as error:
-            outcome = Outcome("backbone_error", error=str(error), failure=error)
+            out_of_time = self.account.limit_reached(self.limits) == "time_limit"
+            outcome = Outcome("time_limit" if out_of_time else "backbone_error", error=str(error), failure=error)
         except ContextOverflow as error:
             outcome = Outcome("context_overflow", error=str(error), failure=error)
         outcome.counts = self.counts
@@ -118,10 +119,14 @@ class _Attempt:
         request = Request(
             key=self.task.key, turn=self.account.turn, query=self.task.query, entries=entries,
             tools=self.task.toolbox.specs, tool_choice="none" if last else "auto",
-            time_left=self.account.seconds_left(self.limits),
+            time_left=self.account.seconds_for_request(self.limits, last=last),
         )  # fmt: skip
-        with self.account.time("model"):
-            return self.task.backbone.complete(request)
+        try:
+            with self.account.time("model"):
+                return self.task.backbone.complete(request)
+        except HarnessError as error:
+            self.account.waited(error.waited)
+            raise
 
     def _clear(self, *, force: bool = False) -> bool:
         clearing = self.conversation.clear(self.account.turn, self.task.slot.save, force=force)

@@ -31,6 +31,8 @@ class Limits:
     turns: int = 300
     seconds: float = 1800.0
     wall_seconds: float | None = None
+    tokens: int | None = None  # input and output of all requests together
+    cost: float | None = None  # US dollars; never reached where prices are unknown
     format_errors: int = 5  # malformed calls in a row before the attempt ends
     warn: bool = True  # tell the agent once when few turns or seconds are left
     warn_turns: int = 5

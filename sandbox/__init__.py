@@ -18,6 +18,7 @@ from sandbox.contract import (
     Termination,
 )
 from sandbox.orphans import Leftover, clean, leftovers
+from sandbox.probe import ProbeResult, probe
 
 __all__ = [
     "GRAPH",
@@ -28,6 +29,7 @@ __all__ = [
     "FileSlice",
     "Leftover",
     "Limits",
+    "ProbeResult",
     "Sandbox",
     "SandboxError",
     "SandboxFileError",
@@ -38,4 +40,5 @@ __all__ = [
     "choose",
     "clean",
     "leftovers",
+    "probe",
 ]

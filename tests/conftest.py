@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from exporter import Export, biogo_sources, export_tables
 from sandbox import Backend, SandboxUnavailable
 from tests.support.daemon import docker_backend
+
+settings.register_profile("repository", database=None)  # the checkout may be read-only
+settings.load_profile("repository")
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from harness.audit.flow import Analysis, analyse
+from harness.audit.suspicion import of_program
 from harness.audit.workbench import SCRATCH, Reading, Run, Source, Workbench
 
 CLASSES = (
@@ -26,9 +27,13 @@ _MODULE = re.compile(re.escape(SCRATCH) + r"/(\w+)\.py")
 
 @dataclass(frozen=True)
 class Program:
-    """A program, at its first run. `lines` are those that aren't blank; `python` is False where it doesn't parse."""
+    """A program, at its first run. `lines` are those that aren't blank; `python` is False where it doesn't parse.
+
+    `suspicions` are kinds of `suspicion.KINDS`.
+    """
 
     classes: frozenset[str]
+    suspicions: frozenset[str]
     lines: int
     characters: int
     python: bool
@@ -101,7 +106,9 @@ class History:
         self._current.append(program)
         text = run.source.text
         lines = sum(1 for line in text.splitlines() if line.strip())
-        self._found.append(Program(frozenset(classes), lines, len(text), analysis.tree is not None))
+        tree = analysis.tree
+        suspicions = frozenset(of_program(tree)) if tree is not None else frozenset()
+        self._found.append(Program(frozenset(classes), suspicions, lines, len(text), tree is not None))
         return analysis.written
 
     def _revised(self, program: _Earlier) -> _Earlier | None:

@@ -14,6 +14,7 @@ from harness.prices import read_prices
 from harness.report.data import Report, make_report
 from harness.report.formats import FORMATS
 from harness.report.grid import Grid, grids
+from harness.report.page import html_page
 from harness.report.plot import difference_plot
 from harness.systems import load_systems
 
@@ -23,19 +24,23 @@ from harness.systems import load_systems
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", *FORMATS]),
+    type=click.Choice(["text", *FORMATS, "html"]),
     default="text",
     show_default=True,
-    help="What to write.",
+    help="html writes report.html into the folder; the others go to stdout.",
 )
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the differences to the first.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the page instead.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
-def command(runs: tuple[Path, ...], form: str, plot: Path | None, prices: Path | None) -> None:
+def command(runs: tuple[Path, ...], form: str, plot: Path | None, out: Path | None, prices: Path | None) -> None:
     """Make the table of an ablation: a row for each mode, columns for each graph and overall.
 
     Hit@1, Recall@20 and MRR with 95 % intervals, the difference in Hit@1 to the first mode with its interval and
     p-value (see `harness compare`), then cost, tokens, turns and seconds per question. Modes stand in the order in
     which their runs were started, or as the folders are given.
+
+    The page (html) has all of this and what the runs were made with, in one file that needs no network: scores,
+    differences and the questions that make them, cost and time, the worst and the best questions.
 
     \b
     Example:
@@ -43,18 +48,30 @@ def command(runs: tuple[Path, ...], form: str, plot: Path | None, prices: Path |
     """
     if plot and plot.suffix.lower() != ".svg":
         raise UserError(f"--plot writes SVG, not {plot.suffix or plot.name}", "name a file that ends in .svg")
+    page = _page_path(runs, out) if form == "html" else None
+    if out and not page:
+        raise UserError(f"--out is where the page goes, and --format {form} makes none", "add --format html")
     report = make_report(load_systems(runs, read_prices(prices) if prices else None))
     if plot:
         drawing = difference_plot(report)
         if not drawing:
             raise UserError("--plot: there are no differences to draw", "give runs of two modes that share questions")
         write_atomic(plot, drawing.encode())
-    if form in FORMATS:
+    if page:
+        write_atomic(page, html_page(report).encode())
+        click.echo(str(page))
+    elif form in FORMATS:
         click.echo(FORMATS[form](report), nl=False)
-        return
-    click.echo("\n\n".join(_text(report)))
-    for text in report.notes():
-        notice(text)
+    else:
+        click.echo("\n\n".join(_text(report)))
+        for text in report.notes():
+            notice(text)
+
+
+def _page_path(runs: tuple[Path, ...], out: Path | None) -> Path:
+    if out is None and len(set(runs)) > 1:
+        raise UserError("several folders: where is the page to be written?", "name it with --out FILE.html")
+    return out or runs[0] / "report.html"
 
 
 def _text(report: Report) -> Iterator[str]:

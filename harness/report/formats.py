@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 
-from harness.compare import RESOURCES, Figures
+from harness.compare import OVERALL, RESOURCES, Figures
 from harness.metrics import METRICS
 from harness.paired import Difference
 from harness.report.data import Report, Value
-from harness.report.grid import Cell, Grid, grids
+from harness.report.grid import Grid, Group, grids
 from harness.systems import System
 from harness.text import line
 
@@ -33,25 +33,23 @@ _LATEX = {
 
 
 def markdown(report: Report) -> str:
-    """One wide table for each grid, and the notes as a list."""
-    parts = [_markdown_table(grid) for grid in grids(report)]
+    """A table for each group of figures, and the notes as a list."""
+    parts: list[str] = []
+    for grid in grids(report):
+        parts += [f"**{_markdown_text(grid.caption)}**", *(_markdown_table(grid, group) for group in grid.groups)]
     parts += ["\n".join(f"- {_markdown_text(note)}" for note in report.notes())] if report.notes() else []
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(grid: Grid) -> str:
-    many = len(grid.groups) > 1
-    header = [*grid.labels]
-    for group in grid.groups:
-        header += [f"{group.title} {column}" if many else column for column in group.columns]
-    caption = grid.caption if many else f"{grid.caption}; {grid.groups[0].title}"
-    rows = []
-    for i, names in enumerate(grid.names):
-        cells = [cell for group in grid.groups for cell in group.rows[i]]
-        rows.append([*names, *(f"{cell.text} {cell.interval}".rstrip() for cell in cells)])
-    lines = [header, ["---"] * len(grid.labels) + ["---:"] * (len(header) - len(grid.labels)), *rows]
+def _markdown_table(grid: Grid, group: Group) -> str:
+    header = [*grid.labels, *group.columns]
+    rows = [
+        [*names, *(f"{cell.text} {cell.interval}".rstrip() for cell in cells)]
+        for names, cells in zip(grid.names, group.rows, strict=True)
+    ]
+    lines = [header, ["---"] * len(grid.labels) + ["---:"] * len(group.columns), *rows]
     return "\n".join(
-        [f"{_markdown_text(caption)}.", "", *("| " + " | ".join(map(_markdown_text, row)) + " |" for row in lines)]
+        [_markdown_text(group.title), "", *("| " + " | ".join(map(_markdown_text, row)) + " |" for row in lines)]
     )
 
 
@@ -60,32 +58,26 @@ def _markdown_text(text: str) -> str:
 
 
 def latex(report: Report) -> str:
-    """A `table*` for each grid, in booktabs' manner: means, and their intervals in a smaller line below."""
+    """A `table*` for each grid, in booktabs' manner: a part for each graph, and intervals in a smaller line below."""
     notes = "".join(f"% {line(note)}\n" for note in report.notes())
-    return "% needs \\usepackage{booktabs,graphicx}\n" + notes + "\n".join(map(_latex_table, grids(report)))
+    return "% needs \\usepackage{booktabs}\n" + notes + "\n".join(map(_latex_table, grids(report)))
 
 
 def _latex_table(grid: Grid) -> str:
-    left = len(grid.labels)
-    spec = "l" * left + "".join(" " + "r" * len(group.columns) for group in grid.groups)
-    heads, rules, at = [""] * left, [], left + 1
-    for group in grid.groups:
-        width = len(group.columns)
-        heads.append(rf"\multicolumn{{{width}}}{{c}}{{{_latex_text(group.title)}}}")
-        rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
-        at += width
-    columns = [*grid.labels, *(column for group in grid.groups for column in group.columns)]
-    lines = [rf"\begin{{tabular}}{{{spec}}}", r"\toprule", _latex_row(heads), " ".join(rules)]
-    lines += [_latex_row(map(_latex_text, columns)), r"\midrule"]
-    for i, names in enumerate(grid.names):
-        cells: list[Cell] = [cell for group in grid.groups for cell in group.rows[i]]
-        lines.append(_latex_row([*map(_latex_text, names), *(_latex_number(cell.text) for cell in cells)]))
-        small = (rf"{{\scriptsize {_latex_number(cell.interval)}}}" if cell.interval else "" for cell in cells)
-        lines.append(_latex_row([*[""] * left, *small]))
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    left, right = len(grid.labels), len(grid.groups[0].columns)
     caption = rf"\caption{{{_latex_text(grid.caption)}.}}"
-    head = [r"\begin{table*}", r"\centering", caption, r"\resizebox{\textwidth}{!}{%"]
-    return "\n".join([*head, *lines, "}", r"\end{table*}"]) + "\n"
+    lines = [r"\begin{table*}", r"\centering\small", caption]
+    lines += [rf"\begin{{tabular}}{{{'l' * left}{'r' * right}}}", r"\toprule"]
+    lines.append(_latex_row(map(_latex_text, [*grid.labels, *grid.groups[0].columns])))
+    for group in grid.groups:
+        lines.append(r"\midrule")
+        if len(grid.groups) > 1 or group.title != OVERALL:
+            lines.append(rf"\multicolumn{{{left + right}}}{{l}}{{\emph{{{_latex_text(group.title)}}}}} \\")
+        for names, cells in zip(grid.names, group.rows, strict=True):
+            lines.append(_latex_row([*map(_latex_text, names), *(_latex_number(cell.text) for cell in cells)]))
+            small = (rf"{{\scriptsize {_latex_number(cell.interval)}}}" if cell.interval else "" for cell in cells)
+            lines.append(_latex_row([*[""] * left, *small]))
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table*}"]) + "\n"
 
 
 def _latex_row(cells: Any) -> str:

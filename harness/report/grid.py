@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns under one heading; `rows` has a cell for each of them, for each system."""
+    """The figures over one scope; `rows` has a cell for each column, for each system."""
 
     title: str
     columns: tuple[str, ...]
@@ -40,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Grid:
-    """One table. `labels` are the columns at the left, `names` their texts for each row."""
+    """One table. `labels` are the columns at the left, `names` their texts for each row. Groups have equal columns."""
 
     caption: str
     labels: tuple[str, ...]
@@ -55,16 +55,16 @@ def grids(report: Report) -> list[Grid]:
 
 def _scores(report: Report, reading: str) -> Grid:
     systems = [s for s in report.systems if any(report.entry(reading, scope, s) for scope in report.scopes)]
-    groups = tuple(_score_group(report, reading, scope, systems) for scope in report.scopes)
+    counts = {scope: {e.n for s in systems if (e := report.entry(reading, scope, s))} for scope in report.scopes}
+    same_n = all(len(numbers) <= 1 for numbers in counts.values())
+    groups = tuple(_score_group(report, reading, scope, systems, same_n=same_n) for scope in report.scopes)
     labels, names = _labels(report, systems)
     return Grid(_CAPTIONS[reading], labels, names, groups)
 
 
-def _score_group(report: Report, reading: str, scope: str, systems: Sequence[System]) -> Group:
+def _score_group(report: Report, reading: str, scope: str, systems: Sequence[System], *, same_n: bool) -> Group:
     entries = [report.entry(reading, scope, system) for system in systems]
-    counts = {entry.n for entry in entries if entry}
-    same_n = len(counts) == 1
-    compared = any(entry and entry.difference for entry in entries)
+    compared = reading in (MISS, LEFT_OUT) and bool(report.pairs)
     columns = [] if same_n else ["n"]
     columns += [TITLES[name] for name in SHOWN]
     if compared:
@@ -74,7 +74,7 @@ def _score_group(report: Report, reading: str, scope: str, systems: Sequence[Sys
         cells = [] if same_n else [Cell(str(entry.n) if entry else "0")]
         cells += [value_cell(entry.metrics[name] if entry else None, percent) for name in SHOWN]
         rows.append((*cells, *(_difference_cells(entry) if compared else ())))
-    title = f"{scope} (n = {counts.pop():,})" if same_n else scope
+    title = f"{scope} (n = {max(entry.n for entry in entries if entry):,})" if same_n else scope
     return Group(title, tuple(columns), tuple(rows))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -46,12 +46,12 @@ class _Line:
     value: Difference
 
 
-def difference_plot(report: Report, *, alone: bool = True) -> str:
+def difference_plot(report: Report, metrics: Sequence[str] = SHOWN, *, alone: bool = True) -> str:
     """An SVG document; empty text where there is nothing to compare. `alone` brings its own style.
 
     One panel for each metric, in percentage points. A hollow point is a difference whose interval holds 0.
     """
-    panels = {metric: list(_lines(report, metric)) for metric in SHOWN}
+    panels = {metric: list(_lines(report, metric)) for metric in metrics}
     if not any(panels.values()):
         return ""
     body = [f'<text class="dim" x="{_LEFT + _WIDTH + 12}" y="18">hollow: the interval holds 0</text>']

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -13,7 +13,7 @@ import jsonschema
 import orjson
 
 from harness.events import trajectory_path
-from harness.ledger import LEDGER, read_ledger
+from harness.ledger import LEDGER, AttemptRecord, read_ledger
 from harness.schemas.fast import Check, compile_schema
 
 
@@ -43,28 +43,38 @@ def fast_check(name: str) -> Check:
 
 def check_run(run: Path) -> Iterator[RunFault]:
     """Every way in which a run folder breaks its contract: schemas, sequence, references between files."""
-    yield from _check_json(run, run / "manifest.json", "manifest")
-    if (run / "scores.json").exists():  # derived, so it may be missing
-        yield from _check_json(run, run / "scores.json", "scores")
-    yield from _check_lines(run, run / LEDGER, "attempt")
-    ledgered = set()
-    try:
-        records = read_ledger(run)
-    except ValueError as error:
-        yield RunFault(LEDGER, None, str(error))
-        records = []
-    for number, record in enumerate(records, 1):
-        ledgered.add(record.trajectory)
-        if record.trajectory != str(trajectory_path(record.query_id, record.agent, record.attempt)):
-            yield RunFault(LEDGER, number, f"names the trajectory of another attempt: {record.trajectory}")
-        elif not (run / record.trajectory).is_file():
-            yield RunFault(LEDGER, number, f"its trajectory {record.trajectory} is missing")
+    yield from check_records(run)
+    ledgered = {record.trajectory for record in _readable_ledger(run)}
     for path in sorted((run / "trajectories").glob("*/*.jsonl")):
         yield from _check_trajectory(run, path)
         if str(path.relative_to(run)) not in ledgered:
             yield RunFault(
                 str(path.relative_to(run)), None, "is not in the ledger: in flight at a crash (resume the run)"
             )
+
+
+def check_records(run: Path) -> Iterator[RunFault]:
+    """What is wrong with the manifest and the ledger; trajectories are not read."""
+    yield from _check_json(run, run / "manifest.json", "manifest")
+    if (run / "scores.json").exists():  # derived, so it may be missing
+        yield from _check_json(run, run / "scores.json", "scores")
+    yield from _check_lines(run, run / LEDGER, "attempt")
+    try:
+        read_ledger(run)
+    except ValueError as error:
+        yield RunFault(LEDGER, None, str(error))
+    for number, record in enumerate(_readable_ledger(run), 1):
+        if record.trajectory != str(trajectory_path(record.query_id, record.agent, record.attempt)):
+            yield RunFault(LEDGER, number, f"names the trajectory of another attempt: {record.trajectory}")
+        elif not (run / record.trajectory).is_file():
+            yield RunFault(LEDGER, number, f"its trajectory {record.trajectory} is missing")
+
+
+def _readable_ledger(run: Path) -> list[AttemptRecord]:
+    try:
+        return read_ledger(run)
+    except ValueError:
+        return []
 
 
 class TrajectoryCheck:
@@ -106,7 +116,10 @@ def _check_lines(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
     if not path.exists():
         return
     for number, value in _parsed_lines(path):
-        texts = [value] if isinstance(value, str) else _schema_faults(schema, value)
+        if isinstance(value, str):
+            texts: Iterable[str] = [value]
+        else:
+            texts = () if fast_check(schema)(value) else _schema_faults(schema, value)
         yield from (RunFault(str(path.relative_to(run)), number, text) for text in texts)
 
 

@@ -105,13 +105,19 @@ def test_nodes(tmp_path: Path, name: str, content: str | bytes, message: str) ->
         ("e.tsv", EDGES + "b\tr\ta\n", "e.tsv: line 2: unknown source node 'b'"),
         ("e.tsv", EDGES + "a\t\ta\n", "e.tsv: line 2: the relation is empty"),
         ("e.tsv", EDGES + "a\tr\ta\n\na\tr\n", "e.tsv: line 4: 2 cells, but the header has 3"),
-        ("e.tsv", EDGES + "a\tr\ta\n" * 2_000_000 + "a\tr\tb\n", "e.tsv: line 2000002: unknown target node 'b'"),
         ("e.csv", 'source,relation,target,x\na,r,a,"1\n2"\na,r,b,1\n', "e.csv: line 4: unknown target node 'b'"),
         ("e.jsonl", NODE, "e.jsonl: cannot tell the format from the name"),
     ],
 )
 def test_edges(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
     assert refused(tmp_path, ("n.jsonl", NODE), (name, content)).startswith(message)
+
+
+def test_a_bad_edge_far_into_the_file(tmp_path: Path) -> None:
+    """Blocks later, the line number is still right."""
+    edges = EDGES + "a\tr\ta\n" * 2_000_000 + "a\tr\tb\n"
+    message = refused(tmp_path, ("n.jsonl", NODE), ("e.tsv", edges))
+    assert message == "e.tsv: line 2000002: unknown target node 'b'"
 
 
 def test_missing_input(tmp_path: Path) -> None:

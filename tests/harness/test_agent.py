@@ -38,7 +38,7 @@ def run(biogo: Export, bwrap: Backend, tmp_path: Path) -> Iterator[Run]:
     def attempt(turns: Sequence[Turn], *settings: str, window: int | None = None) -> tuple[Outcome, Events, Words]:
         mode = load_mode("files", parse_assignments(settings))
         words = Words(turns)
-        account = Account(threading.Event(), lambda _: None)
+        account = Account(threading.Event(), lambda _: 0.01)
         slot = pool.slot(Spec(biogo.files, mode.sandbox.limits()), account.queued)
         path = tmp_path / f"{next(numbers)}.jsonl"
         with TrajectoryWriter(path, tmp_path / "blobs") as log:
@@ -171,6 +171,36 @@ def test_the_time_limit_cuts_a_command_short(run: Run) -> None:
     outcome, events, _ = run([calls(bash("sleep 60")), says("ANSWER: [1]")], "limits.seconds=1")
     assert results(events)[0]["exec"]["termination"] == "timeout"
     assert (outcome.stop_reason, outcome.limit) == ("answered", "time_limit")
+
+
+@pytest.mark.parametrize(
+    ("setting", "stop"), [("limits.tokens=300", "token_limit"), ("limits.cost=0.025", "cost_limit")]
+)
+def test_tokens_and_cost_are_limits_too(run: Run, setting: str, stop: str) -> None:
+    outcome, _, words = run([calls(bash("true"))] * 3 + [says("ANSWER: [1]")], setting)
+    assert (outcome.stop_reason, outcome.limit) == ("answered", stop)
+    assert len(words.requests) == 4
+
+
+def test_the_turn_granted_at_the_time_limit_has_time_to_answer(run: Run) -> None:
+    _, _, words = run([calls(bash("sleep 9")), says("ANSWER: [1]")], "limits.seconds=0.5")
+    assert words.requests[0].time_left is not None
+    assert words.requests[0].time_left <= 0.5
+    assert words.requests[1].time_left == 120.0
+
+
+def test_waits_before_a_failure_are_not_working_time(biogo: Export, bwrap: Backend, tmp_path: Path) -> None:
+    account = Account(threading.Event(), lambda _: None)
+    error = BackboneError("gave up")
+    error.waited = 100.0
+    mode, pool = load_mode("files"), SandboxPool(bwrap)
+    slot = pool.slot(Spec(biogo.files, mode.sandbox.limits()), account.queued)
+    with TrajectoryWriter(tmp_path / "t.jsonl", tmp_path) as log:
+        task = Task(AttemptKey("q", 0, 0), "?", mode, biogo, make_toolbox(mode.tools), Words([error]), None, slot)
+        run_attempt(task, log, account)
+    pool.close()
+    assert account.times().waiting == 100.0
+    assert account.times().working <= account.times().wall - 99.9
 
 
 def test_a_cut_output_lies_whole_in_the_file_the_notice_names(run: Run) -> None:

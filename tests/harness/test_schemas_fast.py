@@ -16,11 +16,9 @@ from harness.schemas.fast import compile_schema
 
 SCHEMAS = ("attempt", "event", "manifest")
 TEXTS = ["", "x", "a" * 64, "start"]
-KEYS = ["a", "b", "type", "turn"]
+NAMES = st.sampled_from(["a", "b", "type", "turn"])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 3), st.sampled_from([0.0, 1.5, *TEXTS]))
-VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner)
-)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner))
 
 
 def recorded() -> list[dict[str, Any]]:

@@ -33,7 +33,9 @@ def test_text(parent: Path) -> None:
     assert effort[3:5] == ["10", "-"]  # ten questions, cost unknown
 
 
-@pytest.mark.parametrize(("form", "start"), [("md", "Scores"), ("latex", "% needs"), ("csv", "system,"), ("json", "{")])
+@pytest.mark.parametrize(
+    ("form", "start"), [("md", "**Scores"), ("latex", "% needs"), ("csv", "system,"), ("json", "{")]
+)
 def test_other_formats_go_to_stdout(parent: Path, form: str, start: str) -> None:
     done = run_cli("report", str(parent), "--format", form)
     assert done.stdout.startswith(start)
@@ -46,6 +48,18 @@ def test_plot(parent: Path, tmp_path: Path) -> None:
     drawing = tmp_path / "deep" / "p.svg"
     assert run_cli("report", str(parent), "--plot", str(drawing)).code == 0
     assert drawing.read_text().startswith("<svg ")
+
+
+def test_the_page_goes_into_the_folder_or_where_it_is_told_to(parent: Path, tmp_path: Path) -> None:
+    done = run_cli("report", str(parent), "--format", "html")
+    assert done.stdout == f"{parent / 'report.html'}\n"
+    first = (parent / "report.html").read_bytes()
+    assert first.startswith(b"<!doctype html>")
+    done = run_cli("report", str(parent), "--format", "html", "--out", str(tmp_path / "x.html"))
+    assert (tmp_path / "x.html").read_bytes() == first
+    runs = [str(parent / "g-files"), str(parent / "g-a-tools")]
+    mistake(run_cli("report", *runs, "--format", "html"), "where is the page to be written?", "--out")
+    mistake(run_cli("report", *runs, "--out", "x.html"), "--format text makes none", "--format html")
 
 
 def test_a_price_list_prices_what_had_no_price(parent: Path, tmp_path: Path) -> None:

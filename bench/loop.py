@@ -1,0 +1,178 @@
+"""What the harness itself costs: CPU per turn late in a long attempt, wall time of many attempts at once, memory.
+
+    python -m bench.loop cpu            200 turns with results of 20,000 characters, one attempt
+    python -m bench.loop throughput     64 questions of 10 turns, 32 workers, a model that answers after 0.5 s
+    python -m bench.loop memory         500 questions
+
+The model is a loopback endpoint in another process, the sandbox's commands are other processes too, so CPU time is the
+harness's own, the SDK included. `--sandbox docker` needs a daemon.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import sandbox
+from exporter import Export, biogo_sources, export_tables
+from harness.backbones.http import HttpBackbone
+from harness.backbones.profiles import Profile
+from harness.ledger import AttemptRecord
+from harness.messages import Reply, Request
+from harness.modes import load_mode
+from harness.questions import Question, QuestionSet
+from harness.runner import RunConfig, execute
+from harness.settings import parse_assignments
+from tests.support.server import Behaviour, Received, ScriptedServer, bash, say
+
+BYTES_PER_TOKEN = 4
+
+
+class Quiet:
+    """A listener that says nothing, and remembers when memory was measured."""
+
+    def __init__(self) -> None:
+        self.finished = 0
+        self.memory: list[int] = []
+
+    def started(self, total: int, done: int) -> None: ...
+
+    def attempt_finished(self, record: AttemptRecord, question: Question) -> None:
+        assert record.stop_reason == "answered", (question.id, record.stop_reason, record.error)
+        self.finished += 1
+        self.memory.append(resident())
+
+    def notice(self, text: str) -> None: ...
+
+    def closed(self) -> None: ...
+
+
+class Clocked:
+    """A backbone that notes the process's CPU time at the start of every request."""
+
+    name = "clocked"
+
+    def __init__(self, inner: HttpBackbone) -> None:
+        self.inner, self.marks = inner, list[float]()
+
+    def complete(self, request: Request) -> Reply:
+        self.marks.append(time.process_time())
+        return self.inner.complete(request)
+
+
+def serve(turns: int, delay: float, command: str) -> None:
+    """The endpoint: usage follows the size of the request, as a real provider's does. Ends with standard input."""
+
+    def script(received: Received) -> Behaviour:
+        usage = {"prompt_tokens": len(received.raw) // BYTES_PER_TOKEN, "completion_tokens": 20}
+        if received.turn < turns:
+            return replace(bash(command, usage=usage), delay=delay)
+        return say("ANSWER: [0]", usage=usage, delay=delay)
+
+    server = ScriptedServer(script, keep=False).start()
+    print(server.url, flush=True)
+    sys.stdin.read()
+    server.stop()
+
+
+@contextmanager
+def endpoint(turns: int, delay: float, command: str) -> Iterator[str]:
+    """`serve` in a process of its own; its URL."""
+    arguments = [sys.executable, "-m", "bench.loop", "serve", str(turns), str(delay), command]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        yield process.stdout.readline().strip()
+        process.communicate()
+
+
+@contextmanager
+def config(kind: str, url: str, questions: int, workers: int, *settings: str) -> Iterator[RunConfig]:
+    """A run over the sample graph with made-up questions."""
+    with tempfile.TemporaryDirectory() as folder:
+        sources = biogo_sources()
+        export: Export = export_tables(sources.nodes, sources.edges, Path(folder) / "biogo", name="biogo")
+        chosen = tuple(Question(f"q{n}", f"Question number {n}?", (0,), "test") for n in range(questions))
+        yield RunConfig(
+            graph="biogo",
+            export=export,
+            mode=load_mode("files", parse_assignments(settings)),
+            profile={"name": "bench"},
+            backbone=HttpBackbone(Profile("bench", "m", endpoint=url, key_variable=None)),
+            sandboxes=sandbox.choose(kind),
+            questions=QuestionSet(chosen, "bench", "0" * 64),
+            out=Path(folder) / "run",
+            workers=workers,
+            window=272_000,
+        )
+
+
+def cpu(kind: str) -> None:
+    """CPU per turn of one long attempt."""
+    command = "head -c 20000 /dev/urandom | base64 -w 99 | head -c 19900"
+    with endpoint(201, 0.0, command) as url, config(kind, url, 1, 1, "limits.turns=300") as run:
+        clocked = Clocked(run.backbone)  # type: ignore[arg-type]
+        execute(replace(run, backbone=clocked), Quiet())
+    spent = [1000 * (after - before) for before, after in zip(clocked.marks, clocked.marks[1:], strict=False)]
+    early, late = spent[39:50], spent[189:200]
+    print(f"CPU per turn, {kind}, results of 20,000 characters, window of 272,000 tokens, n = {len(spent)} turns")
+    print(f"  all {mean(spent):.2f} ms   turns 40-50 {mean(early):.2f} ms   turns 190-200 {mean(late):.2f} ms")
+    print(f"  late / early {mean(late) / mean(early):.2f}   (target: at most 1; all at most 3 ms)")
+
+
+def throughput(kind: str) -> None:
+    """Wall time of 64 questions against the ideal."""
+    with endpoint(10, 0.5, "true") as url, config(kind, url, 64, 32) as run:
+        listener = Quiet()
+        start = time.monotonic()
+        execute(run, listener)
+        wall = time.monotonic() - start
+    ideal = 64 * 10 * 0.5 / 32
+    print(f"64 questions of 10 turns, 32 workers, {kind}: {wall:.1f} s, ideal {ideal:.0f} s, ratio {wall / ideal:.2f}")
+
+
+def memory(kind: str) -> None:
+    """Resident memory over 500 questions."""
+    command = "head -c 20000 /dev/urandom | base64 -w 99 | head -c 19900"
+    with endpoint(4, 0.0, command) as url, config(kind, url, 500, 8) as run:
+        listener = Quiet()
+        execute(run, listener)
+    early, late = (listener.memory[n] / 2**20 for n in (99, -1))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"500 questions, {kind}: {early:.0f} MiB after 100, {late:.0f} MiB after 500, peak {peak:.0f} MiB")
+    print(f"  ratio {late / early:.2f}, threads left {threading.active_count()}")
+
+
+def resident() -> int:
+    """Resident memory of this process, bytes."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * resource.getpagesize()
+
+
+def mean(values: list[float]) -> float:
+    """Arithmetic mean."""
+    return sum(values) / len(values)
+
+
+def main() -> None:
+    """See the module's docstring."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cpu", "throughput", "memory", "serve"])
+    parser.add_argument("rest", nargs="*")
+    parser.add_argument("--sandbox", default="bwrap")
+    options = parser.parse_args()
+    if options.what == "serve":
+        serve(int(options.rest[0]), float(options.rest[1]), options.rest[2])
+    else:
+        {"cpu": cpu, "throughput": throughput, "memory": memory}[options.what](options.sandbox)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Where answers come from, and what became of the gold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from harness.audit.checks import Check, Measure
+from harness.audit.facts import AttemptFacts, Sighting
+from harness.audit.tally import Place, Row
+
+# What became of a question, exclusive and exhaustive, the first that holds:
+ERROR_CLASSES = (
+    "no gold",  # the question has no candidate among its gold, or its gold isn't known
+    "failed",  # the attempt failed for infrastructure reasons
+    "hit",  # the first id is right
+    "no answer",  # no id was returned
+    "ranking",  # a right id was returned, but not first
+    "selection",  # a right id stood in an output that was still there, and was not returned
+    "cleared",  # right ids stood only in outputs that had been cleared by the time of the answer
+    "cut",  # right ids stood only in parts of outputs that were cut away and never shown
+    "search",  # no right id was in any output
+)
+GOLD_CLASSES = ("returned first", "returned", "shown, not returned", "cleared", "cut", "never seen")
+
+
+def error_class(facts: AttemptFacts) -> str:
+    """What became of the question."""
+    ids = facts.record.ids if facts.record is not None else ()
+    gold = {sighting.node for sighting in facts.gold_sightings}
+    states = {sighting.state for sighting in facts.gold_sightings}
+    if not gold:
+        return "no gold"
+    if facts.failed:
+        return "failed"
+    if facts.hit:
+        return "hit"
+    if not ids:
+        return "no answer"
+    if gold & set(ids):
+        return "ranking"
+    found = {"shown": "selection", "cleared": "cleared", "cut": "cut", "never": "search"}
+    return next(name for state, name in found.items() if state in states)
+
+
+def error_classes(facts: AttemptFacts) -> Iterator[Row]:
+    """Attempts by what became of the question."""
+    found = error_class(facts)
+    where = _first_place(facts, facts.gold_sightings)
+    for name in ERROR_CLASSES:
+        yield Row(name == found, 1, [where] if name == found else (), name)
+
+
+def gold_classes(facts: AttemptFacts) -> Iterator[Row]:
+    """Gold ids by what became of them, in attempts that didn't fail for infrastructure reasons."""
+    if facts.failed or facts.record is None:
+        return
+    ids = facts.record.ids
+    found = [_gold_class(sighting, ids) for sighting in facts.gold_sightings]
+    for name in GOLD_CLASSES:
+        mine = [sighting for sighting, other in zip(facts.gold_sightings, found, strict=True) if other == name]
+        yield Row(len(mine), len(found), [_place(facts, sighting) for sighting in mine], name)
+
+
+def _gold_class(sighting: Sighting, ids: tuple[int, ...]) -> str:
+    if sighting.node in ids:
+        return "returned first" if sighting.node == ids[0] else "returned"
+    unseen = {"shown": "shown, not returned", "cleared": "cleared", "cut": "cut", "never": "never seen"}
+    return unseen[sighting.state]
+
+
+def returned_ids(facts: AttemptFacts) -> Iterator[Row]:
+    """Returned ids by where they had been seen."""
+    labels = {
+        "shown": "in an output that was still there",
+        "cleared": "only in outputs that were cleared by then",
+        "cut": "only in a part that was cut away",
+        "never": "in nothing that the agent saw",
+    }
+    for state, label in labels.items():
+        mine = [sighting for sighting in facts.answer if sighting.state == state]
+        yield Row(len(mine), len(facts.answer), [_place(facts, sighting) for sighting in mine], label)
+
+
+def named_before_seen(facts: AttemptFacts) -> Iterator[Row]:
+    """Returned ids that the agent wrote itself before any output showed them: recalled, guessed or computed."""
+    mine = [sighting for sighting in facts.answer if sighting.named_before]
+    yield Row(len(mine), len(facts.answer), [_place(facts, sighting) for sighting in mine])
+
+
+def rejected_ids(facts: AttemptFacts) -> Iterator[Row]:
+    """Ids of the answer that were dropped, by the reason."""
+    if facts.record is None:
+        return
+    rejected = [entry["why"] for entry in facts.record.answer.get("rejected", ())]
+    for why in ("not_an_id", "unknown", "duplicate", "not_a_candidate", "too_many"):
+        count = rejected.count(why)
+        places = [Place(facts.file, facts.lines)] if count else ()
+        yield Row(count, len(rejected) + len(facts.record.ids), places, why)
+
+
+def repaired_answers(facts: AttemptFacts) -> Iterator[Row]:
+    """Answers that were not written as asked."""
+    if facts.record is not None and facts.record.stop_reason == "answered":
+        repairs = facts.record.answer.get("repairs", ())
+        yield Row(bool(repairs), 1, [Place(facts.file, facts.lines, ", ".join(repairs))] if repairs else ())
+
+
+def turn_of_first_gold(facts: AttemptFacts) -> Iterable[float]:
+    """The turn in which the first right id was shown."""
+    turns = [sighting.turn for sighting in facts.gold_sightings if sighting.line]
+    return [min(turns)] if turns else []
+
+
+def share_until_first_gold(facts: AttemptFacts) -> Iterable[float]:
+    """The same as a share of the attempt's turns."""
+    turns = [sighting.turn for sighting in facts.gold_sightings if sighting.line]
+    return [min(turns) / facts.record.turns] if turns and facts.record is not None and facts.record.turns else []
+
+
+def _place(facts: AttemptFacts, sighting: Sighting) -> Place:
+    where = f"node {sighting.node}"
+    if sighting.line:
+        where += f", turn {sighting.turn}, byte {sighting.offset}"
+    return Place(facts.file, sighting.line, where)
+
+
+def _first_place(facts: AttemptFacts, sightings: tuple[Sighting, ...]) -> Place:
+    seen = [sighting for sighting in sightings if sighting.line]
+    return _place(facts, min(seen, key=lambda sighting: sighting.line)) if seen else Place(facts.file, 0)
+
+
+CHECKS = (
+    Check("error_classes", "answers", "what became of the questions", "attempts", error_classes),
+    Check("gold_classes", "answers", "what became of the gold", "gold ids", gold_classes),
+    Check("returned_ids", "answers", "where returned ids had been seen", "returned ids", returned_ids),
+    Check("named_before_seen", "answers", "ids that the agent named before it saw them", "returned ids",
+          named_before_seen),
+    Check("rejected_ids", "answers", "ids that were dropped from answers", "ids in answers", rejected_ids),
+    Check("repaired_answers", "answers", "answers not written as asked", "answers", repaired_answers),
+)  # fmt: skip
+MEASURES = (
+    Measure("turn_of_first_gold", "answers", "turn that first showed a right id", "turn", turn_of_first_gold),
+    Measure("share_until_first_gold", "answers", "the same as a share of the turns", "share", share_until_first_gold),
+)

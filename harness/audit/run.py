@@ -1,0 +1,265 @@
+"""A whole run audited: its trajectories one after the other, in several processes where it's large."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from exporter import Export
+from harness.audit.checks import SECTIONS, Check, Measure, answers, behaviour, cost, trust
+from harness.audit.checks import run as run_checks
+from harness.audit.checks.answers import error_class
+from harness.audit.checks.run import AttemptLine, RunFacts, Variant
+from harness.audit.facts import AttemptFacts
+from harness.audit.tally import Spread, Tally
+from harness.audit.walk import Context, Job, walk
+from harness.errors import UserError
+from harness.ledger import AttemptRecord, fold, read_ledger
+from harness.runfiles import read_manifest, recorded_export, recorded_questions
+from harness.schemas import check_records
+
+CHECKS: tuple[Check, ...] = (*behaviour.CHECKS, *answers.CHECKS, *trust.CHECKS, *cost.CHECKS)
+MEASURES: tuple[Measure, ...] = (*behaviour.MEASURES, *answers.MEASURES, *cost.MEASURES)
+
+SCHEMA_VERSION = 1
+_CHUNK = 16  # trajectories that a process is given at a time
+_WORTH_PROCESSES = 20_000_000  # bytes of trajectories from which more than one process is used
+
+
+@dataclass
+class Part:
+    """What a number of attempts add up to."""
+
+    tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    spreads: dict[str, Spread] = field(default_factory=dict)
+    variants: Counter[Variant] = field(default_factory=Counter)
+    variant_files: dict[Variant, str] = field(default_factory=dict)
+    attempts: list[AttemptLine] = field(default_factory=list)
+    bytes: int = 0
+
+    def add(self, facts: AttemptFacts) -> None:
+        """Add one attempt."""
+        for check in CHECKS:
+            if facts.counted or check.scope == "all":
+                for row in check.rows(facts):
+                    self.tallies.setdefault((check.name, row.label), Tally()).add(row)
+        for measure in MEASURES:
+            if facts.counted or measure.scope == "all":
+                self.spreads.setdefault(measure.name, Spread()).add(measure.values(facts))
+        variant = Variant(facts.prompt, facts.tools, facts.mode)
+        if facts.prompt:
+            self.variants[variant] += 1
+            self.variant_files.setdefault(variant, facts.file)
+        self.attempts.append(_line(facts))
+        self.bytes += facts.bytes
+
+    def merge(self, other: Part) -> None:
+        """Add the attempts of another part, which come behind this one's."""
+        for key, tally in other.tallies.items():
+            self.tallies.setdefault(key, Tally()).merge(tally)
+        for name, spread in other.spreads.items():
+            self.spreads.setdefault(name, Spread()).merge(spread)
+        self.variants += other.variants
+        self.variant_files = {**other.variant_files, **self.variant_files}
+        self.attempts += other.attempts
+        self.bytes += other.bytes
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Everything that `harness audit` says about a run."""
+
+    run: str
+    graph: str
+    mode: str
+    model: str
+    facts: RunFacts
+    part: Part
+    run_rows: dict[str, dict[str, Tally]]
+
+    def rows(self, name: str) -> dict[str, Tally]:
+        """The rows of a check by their labels."""
+        if name in self.run_rows:
+            return self.run_rows[name]
+        return {label: tally for (check, label), tally in self.part.tallies.items() if check == name}
+
+    def spread(self, name: str) -> Spread:
+        """The values of a measure."""
+        return self.part.spreads.get(name, Spread())
+
+    def alarms(self) -> list[tuple[str, str, Tally]]:
+        """What is worth a look before the run is trusted: title, label and row of every check that says so."""
+        titles = {check.name: check.title for check in CHECKS if check.alarm}
+        titles |= {check.name: check.title for check in run_checks.CHECKS if check.alarm}
+        return [
+            (title, label, tally)
+            for name, title in titles.items()
+            for label, tally in self.rows(name).items()
+            if tally.count
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form of `--json`."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            **{key: getattr(self, key) for key in ("run", "graph", "mode", "model")},
+            "attempts": len(self.part.attempts),
+            "questions": len({line.query_id for line in self.part.attempts}),
+            "bytes": self.part.bytes,
+            "unknown": self.facts.unknown,
+            "sections": {
+                section: {
+                    "title": title,
+                    "checks": [
+                        self._check(check.name, check.title, check.unit, check.alarm, sampled=True)
+                        for check in CHECKS
+                        if check.section == section
+                    ]
+                    + [
+                        self._check(check.name, check.title, check.unit, check.alarm, sampled=False)
+                        for check in run_checks.CHECKS
+                        if section == "trust"
+                    ],
+                    "measures": [
+                        {"name": m.name, "title": m.title, "unit": m.unit, **self.spread(m.name).as_dict()}
+                        for m in MEASURES
+                        if m.section == section
+                    ],
+                }
+                for section, title in SECTIONS.items()
+            },
+            "list": [vars(line) for line in self.part.attempts],
+        }
+
+    def _check(self, name: str, title: str, unit: str, alarm: bool, *, sampled: bool) -> dict[str, Any]:
+        rows = []
+        for label, tally in self.rows(name).items():
+            row = {"label": label, **tally.as_dict()}
+            rows.append(row if sampled else {**row, "interval": None})
+        return {"name": name, "title": title, "unit": unit, "alarm": alarm, "rows": rows}
+
+
+def audit_run(
+    run: Path, *, processes: int | None = None, progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> Audit:
+    """Audit the run folder `run`. Needs no sandbox, no key, no network.
+
+    Without the run's export or questions, what needs gold is left out and `unknown` says why. `progress` is told how
+    many trajectories are done, out of how many. Raises UserError.
+    """
+    manifest = read_manifest(run)
+    try:
+        records = read_ledger(run)
+    except ValueError as error:
+        raise UserError(str(error), f"`harness check {run}` says what else is wrong") from None
+    gold, export, unknown = _gold(run, manifest)
+    jobs = list(_jobs(run, records, gold))
+    setup = (run, int(manifest["export"]["nodes"]), export)
+    part = Part()
+    done = 0
+    for more in _parts(jobs, setup, _processes(run, jobs, processes)):
+        part.merge(more)
+        done += len(more.attempts)
+        progress(done, len(jobs))
+    facts = RunFacts(
+        manifest, records, unknown, list(check_records(run)), part.variants, part.variant_files, part.attempts
+    )
+    rows: dict[str, dict[str, Tally]] = {}
+    for check in run_checks.CHECKS:
+        rows[check.name] = {}
+        for row in check.rows(facts):
+            rows[check.name].setdefault(row.label, Tally()).add(row)
+    mode, model = manifest["mode"], manifest["model"]
+    return Audit(str(run), manifest["graph"], str(mode["name"]), str(model["name"]), facts, part, rows)
+
+
+def _gold(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], Path | None, list[str]]:
+    """Gold by question, where the export is, and what is not known."""
+    try:
+        export = recorded_export(manifest, run)
+        questions = recorded_questions(manifest, export, run)
+    except UserError as error:
+        return {}, None, [str(error)]
+    return {question.id: question.gold for question in questions}, export.path, []
+
+
+def _jobs(run: Path, records: Sequence[AttemptRecord], gold: dict[str, tuple[int, ...]]) -> Iterator[Job]:
+    """Every trajectory of the run in the order of file names."""
+    counted = {state.last.trajectory for state in fold(records).values() if state.last is not None}
+    by_file = {record.trajectory: record for record in records}
+    found = {str(path.relative_to(run)) for path in (run / "trajectories").glob("*/*.jsonl")}
+    for file in sorted(found):
+        record = by_file.get(file)
+        yield Job(file, record, file in counted, gold.get(record.query_id) if record is not None else None)
+
+
+def _processes(run: Path, jobs: Sequence[Job], wanted: int | None) -> int:
+    size = sum((run / job.file).stat().st_size for job in jobs)
+    if size < _WORTH_PROCESSES and wanted is None:
+        return 1
+    return min(wanted or len(os.sched_getaffinity(0)), max(1, -(-len(jobs) // _CHUNK)))
+
+
+def _parts(jobs: list[Job], setup: tuple[Path, int, Path | None], processes: int) -> Iterator[Part]:
+    chunks = [jobs[start : start + _CHUNK] for start in range(0, len(jobs), _CHUNK)]
+    if processes == 1:
+        context = _context(*setup)
+        yield from (_audit_chunk(chunk, context) for chunk in chunks)
+        return
+    with _pool(processes, setup) as pool:
+        yield from pool.map(_work, chunks)
+
+
+@contextmanager
+def _pool(processes: int, setup: tuple[Path, int, Path | None]) -> Iterator[ProcessPoolExecutor]:
+    start = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=start, initializer=_start_worker, initargs=setup)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_worker_context: list[Context] = []  # of this process, set once by `_start_worker`
+
+
+def _start_worker(run: Path, nodes: int, export: Path | None) -> None:
+    _worker_context.append(_context(run, nodes, export))
+
+
+def _work(chunk: list[Job]) -> Part:
+    return _audit_chunk(chunk, _worker_context[-1])
+
+
+def _context(run: Path, nodes: int, export_path: Path | None) -> Context:
+    if export_path is None:
+        return Context(run, nodes, None)
+    export = Export.open(export_path)
+    canary = export.manifest.get("canary")
+    return Context(run, nodes, str(canary).encode() if canary else None, export.is_candidate)
+
+
+def _audit_chunk(chunk: list[Job], context: Context) -> Part:
+    part = Part()
+    for job in chunk:
+        part.add(walk(job, context))
+    return part
+
+
+def _line(facts: AttemptFacts) -> AttemptLine:
+    turns = [sighting.turn for sighting in facts.gold_sightings if sighting.line]
+    hardest = next((row.label for row in behaviour.hardest_operation(facts) if row.count), "")
+    return AttemptLine(
+        file=facts.file, query_id=facts.query_id, agent=facts.agent, attempt=facts.attempt, counted=facts.counted,
+        error_class=error_class(facts), hit=facts.hit,
+        stop_reason=facts.record.stop_reason if facts.record is not None else "interrupted",
+        turns=facts.record.turns if facts.record is not None else 0, calls=len(facts.calls),
+        programs=len(facts.programs), hardest=hardest, first_gold_turn=min(turns) if turns else None,
+    )  # fmt: skip
