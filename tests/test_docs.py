@@ -72,6 +72,19 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
+def test_the_layout_in_the_readme_is_that_of_the_repository() -> None:
+    section = (ROOT / "README.md").read_text("utf-8").partition("## Layout of the repository")[2].partition("\n## ")[0]
+    folders: list[tuple[int, Path]] = []  # (indent, folder) from the outermost to the one that a line is in
+    found = []
+    for indent, name in re.findall(r"^( {4,})(\S+/)  ", section, re.MULTILINE):
+        folders = [(outer, folder) for outer, folder in folders if outer < len(indent)]
+        path = (folders[-1][1] if folders else ROOT) / name
+        folders.append((len(indent), path))
+        found.append(path)
+    assert {path.name for path in found} >= {"harness", "exporter", "sandbox", "prompts", "tests", "bench", "docs"}
+    assert [path for path in found if not path.is_dir()] == []
+
+
 def test_the_checks_see_what_they_look_for() -> None:
     text = (
         "```console\n$ python3 -m venv .venv && .venv/bin/harness run --graph biogo \\\n    --bogus 3 | less\n3 hits\n"
