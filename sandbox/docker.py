@@ -98,7 +98,8 @@ class DockerBackend:
             "engine": self._info.get("ServerVersion"),
             "api": self._client.api_version,
             "kernel": self._info.get("KernelVersion"),
-            "rootless": "name=rootless" in self._info["SecurityOptions"] or bool(self._info.get("Rootless")),  # Podman
+            "rootless": "name=rootless" in (self._info.get("SecurityOptions") or ())
+            or bool(self._info.get("Rootless")),  # Podman
             "cgroups": self._info.get("CgroupVersion"),
             "image": self._image.tag,
             "image_id": self._image.id,

@@ -120,13 +120,14 @@ def test_both_commands_start_where_installed(installed: Path, tmp_path: Path) ->
         assert "Usage" in done.stdout
 
 
-def test_the_installed_command_refuses_a_foreign_package(installed: Path, tmp_path: Path) -> None:
-    (tmp_path / "exporter").mkdir()
-    (tmp_path / "exporter" / "__init__.py").write_text("raise SystemExit('foreign code ran')\n", encoding="utf-8")
+@pytest.mark.parametrize("name", ["exporter", "sandbox", "prompts"])
+def test_the_installed_command_refuses_a_foreign_package(installed: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise SystemExit('foreign code ran')\n", encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), str(installed)])
     done = run(installed / "bin" / "harness", "modes", PYTHONPATH=path, PYTHONSAFEPATH="1")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == (
-        f"error: the package 'exporter' would come from {tmp_path / 'exporter'}, not from {installed / 'exporter'}"
+        f"error: the package '{name}' would come from {tmp_path / name}, not from {installed / name}"
     )
     assert done.stderr.splitlines()[1].startswith("hint: ")
