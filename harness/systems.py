@@ -59,7 +59,7 @@ class System:
     def has(self, key: Key) -> bool:
         """Whether the question was asked to its end."""
         result = self.get(key)
-        return result is not None and result.state in ("scored", "failed")
+        return result is not None and result.asked
 
     def field_names(self) -> list[str]:
         """Every name that `field` knows, in the order of the first run that has it."""

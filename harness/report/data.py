@@ -112,7 +112,7 @@ def make_report(systems: Sequence[System]) -> Report:
     scopes = (*graphs, OVERALL) if len(graphs) > 1 else (OVERALL,)
     pairs = pair_up(systems)
     results = {
-        (position, scope): [r for key, r in system if scope in (OVERALL, key.graph) and r.state in ("scored", "failed")]
+        (position, scope): [r for key, r in system if scope in (OVERALL, key.graph) and r.asked]
         for position, system in enumerate(systems)
         for scope in scopes
     }
