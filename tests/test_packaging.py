@@ -24,6 +24,7 @@ for package, name in [
     ("sandbox", "bin/supervisor-x86_64"),
     ("sandbox", "bin/supervisor-aarch64"),
     ("harness", "examples/biogo/NOTICE"),
+    ("harness", "report/page.css"),
 ]:
     print(package, name, len(files(package).joinpath(name).read_bytes()) > 0)
 """

@@ -40,9 +40,9 @@ def command(
 ) -> None:
     """Make the table of an ablation, or a page on its runs.
 
-    A row for each mode, for each graph and overall: Hit@1, Recall@20 and MRR with 95 % intervals, the difference in Hit@1 to the first mode with its interval and
-    p-value (see `harness compare`), then cost, tokens, turns and seconds per question. Modes stand in the order in
-    which their runs were started, or as the folders are given.
+    A row for each mode, for each graph and overall: Hit@1, Recall@20 and MRR with 95 % intervals, the difference in
+    Hit@1 to the first mode with its interval and p-value (see `harness compare`), then cost, tokens, turns and
+    seconds per question. Modes stand in the order in which their runs were started, or as the folders are given.
 
     The page (html) has all of this and what the runs were made with, in one file that needs no network: scores,
     differences and the questions that make them, cost and time, the worst and the best questions, the audit.
