@@ -105,7 +105,7 @@ def test_the_installed_packages_find_their_data(installed: Path, tmp_path: Path)
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stderr
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert all(line.endswith("True") for line in lines), lines
 
 
