@@ -79,7 +79,8 @@ class Tally:
 
         Wilson's interval for the effective sample size: what is counted within one attempt (calls, programs, ids)
         is alike, so the variance is that of a ratio of sums over attempts (Cochran 1977, 6.4), and the sample size
-        is the one of independent units that would have it. Where that variance is 0, it's the number of attempts.
+        is the one of independent units that would have it, at most the units counted. For rates of 0 and 1, which
+        have no variance to go by, it's the number of attempts.
         """
         rate = self.rate
         if rate is None:
@@ -89,9 +90,8 @@ class Tally:
         else:
             squares = self.count_squares - 2 * rate * self.products + rate * rate * self.of_squares
             variance = squares * self.clusters / (self.clusters - 1) / (self.of * self.of)
-            size = rate * (1 - rate) / variance if variance > 1e-18 else float(self.clusters)
-            if self.whole:  # never narrower than for independent units
-                size = min(size, self.of)
+            size = rate * (1 - rate) / variance if variance > 1e-18 else math.inf
+            size = min(size, self.of if self.whole else 1e12)  # never narrower than for independent units
         rate = min(max(rate, 0.0), 1.0)
         return wilson(rate * size, size)
 

@@ -26,7 +26,7 @@ _FIFTHS = [f"in fifth {part}" for part in range(1, 6)]
 )
 @json_option
 def command(runs: tuple[Path, ...], processes: int | None, as_json: bool) -> None:
-    """Say what the agents did in saved runs, where their answers come from, and whether the runs can be trusted.
+    """Say what agents did in runs, where answers come from, and whether to trust them.
 
     Counts and rates with 95 % intervals and pointers to examples (file and line in the run folder). Programs are
     taken from the commands by a parser and classified from their syntax trees; docs/audit.md says how each figure is
@@ -96,9 +96,8 @@ def _rows(check: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 def _row(label: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     interval = row["interval"]
     ends = f"[{interval[0] * 100:.1f}, {interval[1] * 100:.1f}]" if interval else ""
-    rate = f"{row['rate'] * 100:.1f} %" if row["rate"] is not None else "-"
     example = _place(row["examples"][0]) if row["examples"] else ""
-    return (label, _figure(row["count"]), _figure(row["of"]), rate, ends, example)
+    return (label, _figure(row["count"]), _figure(row["of"]), _rate(row), ends, example)
 
 
 def _grid(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -109,7 +108,7 @@ def _grid(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     for kind in kinds:
         found = [by_label.get(f"{kind} {part}") for part in _FIFTHS]
         if any(row and row["count"] for row in found):
-            cells.append((kind.replace("_", " "), *(f"{row['rate'] * 100:.1f} %" if row else "-" for row in found)))
+            cells.append((kind.replace("_", " "), *(_rate(row) if row else "-" for row in found)))
     return table((title, "1st", "2nd", "3rd", "4th", "5th"), cells, " rrrrr")
 
 
@@ -140,6 +139,10 @@ def _verdict(audit: Audit) -> Iterator[str]:
         yield f"  {what}: {_figure(tally.count)}"
         for place in tally.places:
             yield f"    {_place(place.as_dict())}"
+
+
+def _rate(row: Mapping[str, Any]) -> str:
+    return f"{row['rate'] * 100:.1f} %" if row["rate"] is not None else "-"
 
 
 def _place(place: Mapping[str, Any]) -> str:

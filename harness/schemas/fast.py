@@ -26,7 +26,7 @@ def compile_schema(schema: Mapping[str, Any]) -> Check:
 
 def _all(checks: list[Check]) -> Check:
     def check_all(value: Any) -> bool:
-        for check in checks:  # a loop: it's twice as fast as all() over a generator
+        for check in checks:  # noqa: SIM110 - a loop is twice as fast as all() over a generator
             if not check(value):
                 return False
         return True
