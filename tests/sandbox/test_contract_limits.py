@@ -126,6 +126,12 @@ def test_cpu_time_of_processes_one_after_the_other(small: Sandbox) -> None:
     assert result.termination == "cpu_limit"
 
 
+def test_cpu_time_of_processes_that_nobody_waits_for(small: Sandbox) -> None:
+    orphan = "(setsid python3 -c 'sum(range(10_000_000))' &)"
+    result = ended_by(small, f"for i in $(seq 60); do {orphan}; sleep 0.1; done; sleep 1000")
+    assert result.termination == "cpu_limit"
+
+
 def test_file_size(small: Sandbox) -> None:
     result = ended_by(small, "exec dd if=/dev/zero of=big bs=1M count=10")
     assert (result.termination, result.exit_code) == ("file_limit", 153)

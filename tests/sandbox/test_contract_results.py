@@ -154,12 +154,14 @@ def test_head_tail_and_spill_are_the_output(shared: Sandbox, piece: bytes, size:
     assert (whole.data, whole.size) == (data, size)
 
 
-def test_a_large_output_is_whole_in_its_spill(shared: Sandbox) -> None:
-    result = run(shared, "seq 3000000", cap=1000)
+@pytest.mark.parametrize("cap", [1000, 20_000, 99_999, 3_000_001])
+def test_a_large_output_is_whole_in_its_spill(shared: Sandbox, cap: int) -> None:
+    result = run(shared, "seq 1000000; sleep 0.01; seq 1000001 3000000", cap=cap)
     expected = b"".join(b"%d\n" % number for number in range(1, 3_000_001))
     assert (result.total_bytes, result.lines) == (len(expected), 3_000_000)
-    assert (result.head, result.tail) == (expected[:500], expected[-500:])
-    digest = text(shared, f"sha256sum {result.spill}").split()[0]
+    assert result.head == expected[: cap // 2]
+    assert result.tail == expected[-(cap - cap // 2) :]
+    digest = text(shared, f"sha256sum {result.spill}; rm {result.spill}").split()[0]
     assert digest == hashlib.sha256(expected).hexdigest()
 
 
