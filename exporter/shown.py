@@ -22,7 +22,7 @@ def shown_files(export: Export, view: View, made: Path) -> dict[str, Path]:
     shown = {path.name: path for path in export.files.iterdir() if view.edges or path.name != "edges"}
     if view == WHOLE:
         return shown
-    folder = made / f"{export.digest[:32]}-{'edges' if view.edges else 'no-edges'}-{view.words}"
+    folder = made / f"{export.digest[:32]}-{'all' if view.edges else 'nodes'}-{view.words}"
     texts = {DATA_FORMAT: data_format(export.files, export.schema, view).encode()}
     if not view.edges:
         texts[SCHEMA] = pretty(_without_relations(export.schema))

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from harness.errors import UserError
+from harness.fuse import Fusion
 from harness.settings import build, merge
 from harness.suggest import hint
 from sandbox import Limits as SandboxLimits
@@ -72,9 +73,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Agents:
-    """How many independent attempts a question gets."""
+    """How many independent attempts a question gets, and how their answers become one (`harness/fuse.py`)."""
 
     count: int = 1
+    fuse: Fusion = "vote"
+    seed: int = 0  # for the fusion `random`
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"agents.count is {self.count}; it must be at least 1")
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from harness.backbones import OTHERS, Profile, load_profile, make_backbone
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.events import folder_name
+from harness.fuse import Fusion
 from harness.graphs import Graph, data_directory, open_graph, verify
 from harness.ledger import RetryPolicy
 from harness.messages import Backbone
 from harness.modes import Mode, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
-from harness.settings import parse_assignments
+from harness.settings import merge, parse_assignments
 
 RUNS = Path("runs")
 
@@ -60,6 +61,8 @@ class Request:
     seed: int
     queries: Path | None
     workers: int
+    agents: int | None
+    fuse: Fusion | None
     sandbox_kind: str
     retry: RetryPolicy
     out: Path | None
@@ -71,7 +74,9 @@ class Request:
     def jobs(self) -> list[Job]:
         """Everything that is to run. Raises UserError for the first thing that can't be; nothing is written for it
         but the embedded graph's export."""
-        settings = parse_assignments(self.assignments)
+        flags = {"count": self.agents, "fuse": self.fuse}
+        agents = {"agents": {key: value for key, value in flags.items() if value is not None}}
+        settings = merge(agents, parse_assignments(self.assignments))
         of_model = settings.pop("model", {})
         if not isinstance(of_model, Mapping):
             raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")

@@ -18,6 +18,7 @@ from harness.cli.plan import print_plan
 from harness.cli.request import Job, Request
 from harness.cli.score import print_scores
 from harness.errors import InfrastructureError, UserError
+from harness.fuse import FUSIONS
 from harness.ledger import AttemptRecord, read_ledger
 from harness.prices import cost
 from harness.progress import RunListener
@@ -50,6 +51,8 @@ DEFAULT_WORKERS = 4
     metavar="N",
     help="Questions at a time.",
 )
+@click.option("--agents", type=click.IntRange(min=1), metavar="N", help="Independent attempts per question.")
+@click.option("--fuse", type=click.Choice(FUSIONS), help="How the agents' answers become one.")
 @sandbox_option
 @click.option(
     "--retry",

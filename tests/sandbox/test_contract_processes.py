@@ -22,8 +22,8 @@ from tests.support.sandboxes import (
     sleepers,
     still_works,
     text,
-    wait_until,
 )
+from tests.support.waiting import wait_until
 
 DOUBLE_FORK = """
 import os, time

@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from docker import APIClient
 
 from sandbox import Backend, Limits, SandboxLost, SandboxUnavailable, Spec, choose, clean, leftovers
 from tests.support.daemon import base_image, daemon
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.docker
 
@@ -68,14 +68,6 @@ def containers(client: APIClient, attempt: str) -> list[str]:
     return [found["Id"] for found in client.containers(all=True, filters={"label": f"kgshell.attempt={attempt}"})]
 
 
-def eventually(true: Callable[[], Any]) -> None:
-    """Wait until something is so that comes about by itself; a minute is more than enough."""
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end, "it never came about"
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def calling(docker: Backend, client: APIClient, attempt: str) -> Iterator[tuple[Any, str, list[BaseException]]]:
     """(sandbox, container, errors) while a thread waits for a command in the sandbox; the errors are that call's."""
@@ -91,7 +83,7 @@ def calling(docker: Backend, client: APIClient, attempt: str) -> Iterator[tuple[
     thread = threading.Thread(target=call)
     try:
         thread.start()
-        eventually(lambda: sandbox.memory)  # which comes with a sign of life while the command runs
+        wait_until(lambda: sandbox.memory)  # which comes with a sign of life while the command runs
         (container,) = containers(client, attempt)
         yield sandbox, container, errors
     finally:
@@ -104,12 +96,12 @@ def test_a_container_killed_in_mid_call_is_a_lost_sandbox(
 ) -> None:
     sandbox, container, errors = calling
     client.kill(container)
-    eventually(lambda: errors)
+    wait_until(lambda: errors)
     with pytest.raises(SandboxLost):
         sandbox.exec("true", 10, 100)
     sandbox.close()
     sandbox.close()
-    eventually(lambda: not containers(client, attempt))
+    wait_until(lambda: not containers(client, attempt))
 
 
 def test_closing_from_another_thread_ends_the_call(
@@ -117,8 +109,8 @@ def test_closing_from_another_thread_ends_the_call(
 ) -> None:
     sandbox, _, errors = calling
     sandbox.close()
-    eventually(lambda: errors)
-    eventually(lambda: not containers(client, attempt))
+    wait_until(lambda: errors)
+    wait_until(lambda: not containers(client, attempt))
 
 
 def test_a_frozen_container_is_removed_by_force(
@@ -127,7 +119,7 @@ def test_a_frozen_container_is_removed_by_force(
     sandbox, container, _ = calling
     client.pause(container)
     sandbox.close()
-    eventually(lambda: not containers(client, attempt))
+    wait_until(lambda: not containers(client, attempt))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -139,14 +131,14 @@ def test_a_harness_that_dies_leaves_no_container(client: APIClient, attempt: str
         assert harness.stdout.readline() == "running\n"
         assert len(containers(client, attempt)) == 1
         harness.send_signal(number)
-    eventually(lambda: not containers(client, attempt))
+    wait_until(lambda: not containers(client, attempt))
 
 
 def test_closing_leaves_no_container(docker: Backend, client: APIClient, attempt: str) -> None:
     with docker.open(Spec(graph=None, labels={"attempt": attempt})) as sandbox:
         assert sandbox.exec("echo here", 10, 100).head == b"here\n"
         assert len(containers(client, attempt)) == 1
-    eventually(lambda: not containers(client, attempt))
+    wait_until(lambda: not containers(client, attempt))
 
 
 def test_a_container_that_cannot_start_is_removed(docker: Backend, client: APIClient, attempt: str) -> None:
@@ -164,7 +156,7 @@ def test_sandboxes_open_at_the_same_time_are_separate(docker: Backend, client: A
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(visit, range(16))) == [f"{number}1\n".encode() for number in range(16)]
-    eventually(lambda: not containers(client, attempt))
+    wait_until(lambda: not containers(client, attempt))
 
 
 def test_the_container_is_made_as_narrow_as_can_be(

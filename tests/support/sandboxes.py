@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,15 +61,6 @@ def command_lines() -> Iterator[tuple[int, list[str]]]:
 def sleepers(seconds: str) -> list[int]:
     """Processes that run `sleep SECONDS`: a number that no other process uses marks those of one test."""
     return [pid for pid, line in command_lines() if line == ["sleep", seconds]]
-
-
-def wait_until(condition: object, seconds: float = 30) -> None:
-    """Poll a condition (a callable) until it holds; AssertionError after `seconds`."""
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"still not so after {seconds} s"
-        time.sleep(0.01)
 
 
 def lives(pid: int) -> bool:

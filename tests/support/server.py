@@ -204,7 +204,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         owner = self.server.owner
-        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        raw = self.rfile.read(length)
+        if len(raw) < length:  # its sender died in the middle: never a request
+            self.close_connection = True
+            return
         answer = owner.answer(owner.received(self.path, dict(self.headers.items()), raw))
         if answer.hold:
             while not answer.hold.wait(0.05) and not owner.stopping.is_set():

@@ -23,6 +23,7 @@ from harness.schemas import check_run
 from tests.support.cli import HARNESS, HARNESS_ENV, Outcome, mistake, run_cli
 from tests.support.runs import QUESTIONS, jsonl, make_export
 from tests.support.server import ScriptedServer, by_turn, call, say
+from tests.support.waiting import wait_until
 
 Run = Callable[..., Outcome]
 
@@ -168,6 +169,7 @@ class TestResume:
             command[0], command[1:], cwd=str(tmp_path), env=HARNESS_ENV, encoding="utf-8", timeout=60
         )
         process.expect(r"q1 .* hit")
+        wait_until(lambda: any((tmp_path / "runs").glob("*/trajectories/q2/*.jsonl")))
         process.sendintr()
         process.expect(r"to go on: (harness run [^\r\n]* --resume)\r\n")
         again = shlex.split(process.match.group(1))
