@@ -179,6 +179,7 @@ class _Attempt:
             self._notice(TRUNCATED if reply.finish == "length" else NO_ANSWER)
 
     def _finish(self, parsed: Parsed, text: str, limit: StopReason | None) -> NoReturn:
+        parsed = self.task.resolve(parsed)
         raise _Stop(Outcome("answered", validate(parsed, self.task.nodes, self.mode.answer.max_ids, text), limit))
 
     def _notice(self, text: str) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.answer import Answer, Nodes
+from harness.answer import Answer, Nodes, Parsed
 from harness.ledger import StopReason
 from harness.messages import AttemptKey, Backbone
 from harness.modes import Mode
-from harness.slot import SandboxSlot
+from harness.slot import NoSlot, SandboxSlot
 from harness.tools import Toolbox
 
 
 @dataclass(frozen=True)
 class Task:
-    """One attempt at one question, with all that it needs. `window` is the model's context window in tokens."""
+    """One attempt at one question, with all that it needs.
+
+    `window` is the model's context window in tokens; `resolve` turns an answer's values into ids where it isn't given
+    in ids.
+    """
 
     key: AttemptKey
     query: str
@@ -23,7 +28,8 @@ class Task:
     toolbox: Toolbox
     backbone: Backbone
     window: int | None
-    slot: SandboxSlot
+    slot: SandboxSlot | NoSlot
+    resolve: Callable[[Parsed], Parsed] = lambda parsed: parsed
 
 
 @dataclass

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
+from exporter.view import View as ExportView
+from exporter.view import Words
 from harness.errors import UserError
 from harness.fuse import Fusion
 from harness.settings import build, merge
@@ -23,6 +25,13 @@ class View:
     """What of the export the agent sees."""
 
     files: bool = True  # nodes, edges, schema and DATA_FORMAT.txt at /graph
+    edges: bool = True  # the edge files, and what schema and DATA_FORMAT.txt say of relations
+    words: Words = "python"  # which programs DATA_FORMAT.txt names
+
+    @property
+    def of_export(self) -> ExportView:
+        """The same in the exporter's terms."""
+        return ExportView(self.edges, self.words)
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class Context:
 class Answer:
     """Where the answer comes from and how long it may be."""
 
-    source: Literal["message", "tool"] = "message"
+    source: Literal["message", "tool", "names"] = "message"  # names: in the message, mapped to ids
     max_ids: int = 20
 
 
@@ -120,14 +129,15 @@ class Sandbox:
 class Mode:
     """A resolved mode.
 
-    `prompt` is the user message, with $query, $max_ids, $graph, $scratch, $access to fill in; `access` is the part
-    that says what this mode's agent has.
+    `prompt` is the user message, with $query, $max_ids, $graph, $scratch, $access, $reply to fill in; `access` is
+    the part that says what this mode's agent has, `reply` the part that says how to answer.
     """
 
     name: str
     summary: str
     prompt: str
     access: str
+    reply: str
     tools: tuple[str, ...]
     graph_access: str = ""  # the paper's Table 3 column, for reports
     python: str = ""

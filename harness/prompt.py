@@ -18,5 +18,5 @@ NEAR_LIMIT = "Note: {turns} turns and {seconds} seconds are left. Leave enough o
 def prompt_for(mode: Mode, query: str) -> str:
     """The one user message that states the task. Raises KeyError for an unknown $variable in the mode's texts."""
     places = {"graph": GRAPH, "scratch": SCRATCH, "max_ids": str(mode.answer.max_ids)}
-    access = string.Template(mode.access).substitute(places).strip()
-    return string.Template(mode.prompt).substitute(places, query=query, access=access).strip()
+    parts = {name: string.Template(getattr(mode, name)).substitute(places).strip() for name in ("access", "reply")}
+    return string.Template(mode.prompt).substitute(places, query=query, **parts).strip()

@@ -17,15 +17,17 @@ import sandbox
 from exporter import Export
 from harness.accounting import Account
 from harness.agent import run_attempt
+from harness.answer import Parsed
 from harness.attempt import Outcome, Task
 from harness.errors import KeyRejected, ProbeFailed, QuotaExhausted
 from harness.events import trajectory_path
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold, read_ledger
 from harness.messages import AttemptKey, Backbone, Usage
 from harness.modes import Mode
+from harness.names import Names, resolve
 from harness.questions import Question, QuestionSet
 from harness.rundir import RunFolder, open_run, versions
-from harness.slot import SandboxPool
+from harness.slot import NoSlot, SandboxPool, SandboxSlot
 from harness.tools import make_toolbox
 from harness.trajectory import TrajectoryWriter
 
@@ -56,7 +58,8 @@ class Listener(Protocol):
 class RunConfig:
     """All that a run needs. `profile` is the model's description for the manifest (no key in it).
 
-    `window` is the context window in tokens, None if unknown; `cost_of` prices one request's usage;
+    `sandboxes` may be None in modes whose tools need no sandbox. `window` is the context window in tokens, None if
+    unknown; `cost_of` prices one request's usage;
     `memory_cap` bounds the memory that open sandboxes really use together, bytes.
     """
 
@@ -65,7 +68,7 @@ class RunConfig:
     mode: Mode
     profile: dict[str, Any]
     backbone: Backbone
-    sandboxes: sandbox.Backend
+    sandboxes: sandbox.Backend | None
     questions: QuestionSet
     out: Path
     command: Sequence[str] = ()
@@ -95,7 +98,7 @@ class RunConfig:
             },
             "workers": self.workers,
             "retry": self.retry,
-            "sandbox": self.sandboxes.describe(),
+            "sandbox": self.sandboxes.describe() if self.sandboxes else {"kind": "none"},
             "command": list(self.command),
             "versions": versions(),
         }
@@ -119,8 +122,9 @@ def execute(config: RunConfig, listener: Listener) -> RunOutcome:
     with open_run(config.out, config.manifest(), resume=config.resume) as folder:
         for sentence in folder.recover():
             listener.notice(sentence)
-        listener.notice(f"probing the isolation of the {config.sandboxes.kind} sandbox")
-        _probe(config, folder)
+        if config.sandboxes is not None:
+            listener.notice(f"probing the isolation of the {config.sandboxes.kind} sandbox")
+            _probe(config, config.sandboxes, folder)
         session = _Session(config, folder, listener)
         try:
             return session.run()
@@ -128,19 +132,27 @@ def execute(config: RunConfig, listener: Listener) -> RunOutcome:
             listener.closed()
 
 
-def _probe(config: RunConfig, folder: RunFolder) -> None:
+def _probe(config: RunConfig, backend: sandbox.Backend, folder: RunFolder) -> None:
     """Try the sandbox's isolation before the first question; the results go into the manifest."""
     canary = config.export.manifest.get("canary")
-    results = sandbox.probe(config.sandboxes, _spec(config, {"run": folder.path.name}), [canary] if canary else [])
+    results = sandbox.probe(backend, _spec(config, {"run": folder.path.name}), [canary] if canary else [])
     folder.update_manifest(probe=[vars(result) for result in results], probed=time.time())
     failed = [result for result in results if not result.passed]
     if failed:
         what = "; ".join(f"{result.name}: {result.detail}" for result in failed)
-        raise ProbeFailed(f"the {config.sandboxes.kind} sandbox does not isolate: {what}", "see `harness doctor`")
+        raise ProbeFailed(f"the {backend.kind} sandbox does not isolate: {what}", "see `harness doctor`")
 
 
 def _spec(config: RunConfig, labels: dict[str, str]) -> sandbox.Spec:
     return sandbox.Spec(graph=config.export.files, limits=config.mode.sandbox.limits(), labels=labels)
+
+
+def _resolver(config: RunConfig) -> Callable[[Parsed], Parsed]:
+    """How an answer's values become ids: as they are, or by the names of the graph's nodes."""
+    if config.mode.answer.source != "names":
+        return lambda parsed: parsed
+    names = Names(config.export)
+    return lambda parsed: resolve(parsed, names)
 
 
 @dataclass(frozen=True)
@@ -181,6 +193,7 @@ class _Session:
     def run(self) -> RunOutcome:
         config = self.config
         self.toolbox = make_toolbox(config.mode.tools)
+        self.resolve = _resolver(config)
         self.states = fold(read_ledger(self.folder.path))
         total = len(config.questions.questions) * config.mode.agents.count
         for question in config.questions.questions:
@@ -189,7 +202,7 @@ class _Session:
                 if state.is_open(config.retry):
                     self._put(_Job(question, agent, len(state.records)))
         self.listener.started(total, total - self.due)
-        self.pool = SandboxPool(config.sandboxes, config.memory_cap)
+        self.pool = SandboxPool(config.sandboxes, config.memory_cap) if config.sandboxes else None
         idle = threading.Event()
         threads = [
             threading.Thread(target=self._work, args=(idle,), name=f"worker-{number}", daemon=True)
@@ -224,7 +237,8 @@ class _Session:
         with self.lock:
             for flight in list(self.flights.values()):
                 self._land(flight, Outcome("interrupted", error="the run was stopped"))
-        self.pool.close()
+        if self.pool:
+            self.pool.close()
 
     def _outcome(self, interrupted: bool) -> RunOutcome:
         last = [state.last for state in self.states.values()]
@@ -254,18 +268,19 @@ class _Session:
         with self.lock:
             self.flights[job.key] = flight
         labels = {"run": self.folder.path.name, "attempt": path.parent.name + "/" + path.stem}
-        slot = self.pool.slot(_spec(config, labels), account.queued)
+        slot = self.pool.slot(_spec(config, labels), account.queued) if self.pool else NoSlot()
         try:
             with TrajectoryWriter(self.folder.path / path, self.folder.blobs) as log:
                 task = Task(
                     key=job.key, query=job.question.text, mode=config.mode, nodes=config.export, toolbox=self.toolbox,
-                    backbone=config.backbone, window=config.window, slot=slot,
+                    backbone=config.backbone, window=config.window, slot=slot, resolve=self.resolve,
                 )  # fmt: skip
                 outcome = run_attempt(task, log, account)
                 log.write("answer", **_answer_fields(outcome))
                 log.write("end", stop_reason=outcome.stop_reason, limit=outcome.limit, error=outcome.error)
         finally:
-            self.pool.give_back(slot)
+            if self.pool and isinstance(slot, SandboxSlot):
+                self.pool.give_back(slot)
         self._land(flight, outcome)
 
     def _land(self, flight: _Flight, outcome: Outcome) -> None:

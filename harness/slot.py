@@ -50,6 +50,23 @@ class SandboxSlot:
         return self.spills().save(data)
 
 
+class NoSlot:
+    """What stands in for a sandbox in modes whose tools need none: old results can't be spilled, only called again."""
+
+    in_use = False
+
+    def sandbox(self) -> Sandbox:
+        """Never to be called: tools say in `needs_sandbox` whether they use one."""
+        raise AssertionError("a tool that needs no sandbox asked for one")
+
+    def spills(self) -> Spills:
+        """Never to be called, like `sandbox`."""
+        return Spills(self.sandbox())
+
+    def save(self, data: bytes) -> None:
+        """There is nowhere to put it."""
+
+
 class SandboxPool:
     """Opens and closes a run's sandboxes in threads of its own.
 

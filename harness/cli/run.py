@@ -26,6 +26,7 @@ from harness.rundir import check_folder
 from harness.runfiles import MANIFEST
 from harness.runner import RunConfig, RunOutcome, execute
 from harness.score import score_run, write_scores
+from harness.tools import make_toolbox
 
 FAILURES = 1
 DEFAULT_WORKERS = 4
@@ -97,7 +98,9 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
     for job, resume in zip(jobs, resumed, strict=True):
         check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
     again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
-    backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
+    backend = None
+    if any(make_toolbox(job.mode.tools).needs_sandbox for job in jobs):
+        backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
     outcomes = []
     try:
         for job, resume in zip(jobs, resumed, strict=True):
@@ -115,7 +118,7 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
     return FAILURES if any(outcome.failed for outcome in outcomes) else 0
 
 
-def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typed: Sequence[str]) -> RunOutcome:
+def _run(job: Job, request: Request, backend: sandbox.Backend | None, resume: bool, typed: Sequence[str]) -> RunOutcome:
     assert job.backbone is not None
     export, prices = job.graph.export, job.profile.prices
     listener = RunListener(
@@ -133,7 +136,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend, resume: bool, typ
         mode=job.mode,
         profile=job.profile.as_dict(),
         backbone=job.backbone,
-        sandboxes=backend,
+        sandboxes=backend if make_toolbox(job.mode.tools).needs_sandbox else None,
         questions=job.questions,
         out=job.out,
         command=typed,

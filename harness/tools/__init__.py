@@ -36,6 +36,7 @@ class Tool(Protocol):
     """One tool: how the model sees it, and what it does."""
 
     spec: ToolSpec
+    needs_sandbox: bool
 
     def __call__(self, arguments: Mapping[str, Any], context: ToolContext, /) -> Observation:
         """Run with arguments that fit the schema. Raises SandboxLost, SandboxFileError."""
@@ -47,12 +48,18 @@ class Toolbox:
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:
         self._tools = tools
+        self._specs = tuple(tool.spec for tool in tools.values())
         self._validators = {name: jsonschema.Draft202012Validator(tool.spec.parameters) for name, tool in tools.items()}
+
+    @property
+    def needs_sandbox(self) -> bool:
+        """Whether any of the tools runs something in a sandbox."""
+        return any(tool.needs_sandbox for tool in self._tools.values())
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model sees them."""
-        return tuple(tool.spec for tool in self._tools.values())
+        return self._specs
 
     def dispatch(self, call: ToolCall, arguments: dict[str, Any] | None, context: ToolContext) -> Observation:
         """Run one call; the model's own mistakes come back as results with an `error` kind.

@@ -15,6 +15,7 @@ ANSWER_TOOL = "answer"
 class AnswerTool:
     """Ends the attempt with the ids it is given; they are validated like any answer."""
 
+    needs_sandbox = False
     spec = ToolSpec(
         name=ANSWER_TOOL,
         description="Give the final answer: node ids, the most plausible first. This ends the task.",

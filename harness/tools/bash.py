@@ -13,6 +13,7 @@ from harness.tools import ToolContext, mistake
 class Bash:
     """Each call is a fresh bash in the scratch directory; only files last."""
 
+    needs_sandbox = True
     spec = ToolSpec(
         name="bash",
         description=(

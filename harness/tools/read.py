@@ -15,6 +15,7 @@ _UTF8_MOST = 4  # bytes of the longest character
 class Read:
     """Exact contents, unlike bash's output: lines are not shortened, so a long record can be paged through."""
 
+    needs_sandbox = True
     spec = ToolSpec(
         name="read",
         description=(

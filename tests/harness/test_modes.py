@@ -66,3 +66,25 @@ def test_an_unknown_mode_names_those_there_are() -> None:
 
 def test_merge_replaces_values_and_merges_tables() -> None:
     assert merge({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"b": 3}, "d": [2]}) == {"a": {"b": 3, "c": 2}, "d": [2]}
+
+
+DKGI = ("files", "files-rg", "no-edges")
+
+
+@pytest.mark.parametrize("name", DKGI)
+def test_dkgi_prompts_differ_only_where_the_access_differs(name: str) -> None:
+    whole, base = load_mode(name), load_mode("files")
+    assert (whole.prompt, whole.reply) == (base.prompt, base.reply)
+    before, after = prompt_for(base, "?").split(_filled(base.access))
+    assert prompt_for(whole, "?") == before + _filled(whole.access) + after
+
+
+def test_no_word_of_python_or_of_edges_where_they_are_not_meant() -> None:
+    assert "python" not in prompt_for(load_mode("files-rg"), "?").casefold()
+    without_edges = prompt_for(load_mode("no-edges"), "?").casefold()
+    assert "edge" not in without_edges.replace("knowledge", "")
+    assert "relation" not in without_edges
+
+
+def _filled(access: str) -> str:
+    return access.strip().replace("$graph", "/graph").replace("$scratch", "/scratch")

@@ -307,3 +307,23 @@ def test_memory_in_use_bounds_how_many_sandboxes_are_open(make: Make, bwrap: Bac
     waits = sorted(record.times.queue for record in notes.records)
     assert waits[0] < 0.2 < waits[-1]
     assert all(record.times.working < record.times.wall for record in notes.records if record.times.queue > 0.2)
+
+
+def test_closed_book_modes_ask_once_and_open_no_sandbox(make: Make, biogo: Export) -> None:
+    names = says('From memory.\nANSWER: ["ABL1", "no such gene", "asic2"]')
+    config = make([names], 1, mode=load_mode("closed-book-names"), sandboxes=None)
+    outcome, notes = run(config)
+    assert outcome.scored == 1
+    (record,) = notes.records
+    assert [biogo.node(node)["name"] for node in record.ids] == ["ABL1", "ASIC2"]
+    assert record.answer["repairs"] == ("normalised_name",)
+    assert record.turns == 1
+    assert config.backbone.requests[0].tools == ()  # type: ignore[attr-defined]
+    assert list(check_run(config.out)) == []
+
+
+def test_a_closed_book_model_gets_no_second_chance(make: Make) -> None:
+    config = make([says("I don't know"), says("ANSWER: [1]")], 1, mode=load_mode("closed-book-ids"), sandboxes=None)
+    _, notes = run(config)
+    assert [record.stop_reason for record in notes.records] == ["turn_limit"]
+    assert len(config.backbone.requests) == 1  # type: ignore[attr-defined]
