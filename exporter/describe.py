@@ -7,17 +7,17 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from exporter.layout import LAST_LINE, SHARD_NODES, shard_file
+from exporter.layout import SHARD_NODES, shard_file
+from exporter.view import LAST_LINES, WHOLE, View
 
 _EXAMPLE_BYTES = 1_000
 _LOOKED_AT = 1_000  # records, for one that is short enough to show
 
 _HEAD = Template("""\
-This folder holds a knowledge graph as plain text (UTF-8): $nodes nodes, $edges edges.
+This folder holds a knowledge graph as plain text (UTF-8): $counts.
 
 schema.json
-    The node types with their counts and attributes (coverage: the share of a type's nodes that have the attribute),
-    and the relations with their files, their counts, and the types of node at either end (head, tail).
+    $schema
 
 nodes/NNNN.jsonl
     One node a line, as compact JSON, in the order of node_id. Node ids run from 0 to $last_node. A node lies in the
@@ -31,6 +31,12 @@ $record
         rg -i '"name":"[^"]*WORD' nodes/
     Records can be long; print only the fields that you need.
 """)
+
+_SCHEMA = """\
+The node types with their counts and attributes (coverage: the share of a type's nodes that have the attribute),
+    and the relations with their files, their counts, and the types of node at either end (head, tail)."""
+_SCHEMA_OF_NODES = """\
+The node types with their counts and attributes (coverage: the share of a type's nodes that have the attribute)."""
 
 _EDGES = Template("""
 edges/NN.tsv
@@ -52,30 +58,32 @@ _SYMMETRIC = """\
 
 _ATTRIBUTES = r"""    Columns behind the first two are attributes of the edge. In them \t \n \r \\ stand for tab,
     line feed, carriage return and backslash, and a cell that is \N for no value. Quotes have no special meaning: split
-    lines at tabs, or read them with csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE).
-"""
+    lines at tabs"""
+_IN_PYTHON = r""", or read them with csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)"""
 
 _NO_EDGES = "\nThis graph has no edges.\n"
 
 
-def data_format(files: Path, schema: dict[str, Any]) -> str:
-    """DATA_FORMAT.txt for the nodes and edges that lie in `files`."""
+def data_format(files: Path, schema: dict[str, Any], view: View = WHOLE) -> str:
+    """DATA_FORMAT.txt for the nodes and edges that lie in `files`, as far as `view` shows them."""
     node_id, record = _example_record(files / shard_file(0))
+    counts = f"{schema['nodes']} nodes" + (f", {schema['edges']} edges" if view.edges else "")
     text = _HEAD.substitute(
-        nodes=schema["nodes"],
-        edges=schema["edges"],
+        counts=counts,
+        schema=_SCHEMA if view.edges else _SCHEMA_OF_NODES,
         last_node=schema["nodes"] - 1,
         shard=SHARD_NODES,
         id=node_id,
         file=shard_file(0),
         record=record,
     )
-    relations = schema["relations"]
-    text += _edges_part(files, relations) if relations else _NO_EDGES
-    return f"{text}\n{LAST_LINE}\n"
+    if view.edges:
+        text += _edges_part(files, schema["relations"], view) if schema["relations"] else _NO_EDGES
+    last = LAST_LINES[view.words]
+    return f"{text}\n{last}\n" if last else text
 
 
-def _edges_part(files: Path, relations: list[dict[str, Any]]) -> str:
+def _edges_part(files: Path, relations: list[dict[str, Any]], view: View) -> str:
     examples = [_first_lines(files / relation["file"]) for relation in relations]
     # One whose cells are all filled shows most of the format.
     best = max(range(len(relations)), key=lambda index: sum(map(bool, examples[index][1])))
@@ -89,7 +97,9 @@ def _edges_part(files: Path, relations: list[dict[str, Any]]) -> str:
     )
     if any(relation["symmetric"] for relation in relations):
         text += _SYMMETRIC
-    return text + _ATTRIBUTES if any(relation["attributes"] for relation in relations) else text
+    if any(relation["attributes"] for relation in relations):
+        text += _ATTRIBUTES + (_IN_PYTHON if view.words == "python" else "") + ".\n"
+    return text
 
 
 def _first_lines(path: Path) -> tuple[list[str], list[str]]:

@@ -15,7 +15,6 @@ CANDIDATES = "index/candidates.npy"  # bool for each node
 QUERIES = "queries/queries.jsonl"
 RECORD_KEYS = ("node_id", "node_type", "name", "is_candidate", "attributes")
 _WIDTH = 200
-LAST_LINE = "Use shell tools or Python's json/csv modules to read these files."
 
 
 def shard_file(shard: int) -> str:

@@ -51,7 +51,8 @@ class BadRows:
     def report(self, path: Path, line: int, what: str) -> None:
         """Raise ExportError that names file and line, or count the row as skipped."""
         if self.policy == "stop":
-            raise ExportError(f"{path}: line {line}: {what}", "correct the row, or let bad rows be skipped and counted")
+            hint = "correct the row, or leave out bad rows with --skip-bad-rows"
+            raise ExportError(f"{path}: line {line}: {what}", hint)
         self.skipped[path.name] += 1
 
 

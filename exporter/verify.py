@@ -17,12 +17,15 @@ from jsonschema import Draft202012Validator
 
 from exporter.errors import ExportError
 from exporter.fault import Fault
-from exporter.layout import DATA_FORMAT, LAST_LINE, MANIFEST, QUERIES, SCHEMA
+from exporter.layout import DATA_FORMAT, MANIFEST, QUERIES, SCHEMA
 from exporter.source import Progress
 from exporter.verify_edges import edge_faults
 from exporter.verify_nodes import NodeCheck
+from exporter.view import LAST_LINES
 
 _MOST_FAULTS = 20  # told of one file
+
+_LAST = LAST_LINES["python"]
 
 
 def check(path: Path, progress: Progress | None = None) -> list[Fault]:
@@ -141,8 +144,8 @@ def _data_format_faults(path: Path) -> Iterator[Fault]:
     except UnicodeDecodeError:
         yield Fault(DATA_FORMAT, None, "not UTF-8")
     else:
-        if lines[-1:] != [LAST_LINE]:
-            yield Fault(DATA_FORMAT, len(lines), f"the last line is not '{LAST_LINE}'")
+        if lines[-1:] != [_LAST]:
+            yield Fault(DATA_FORMAT, len(lines), f"the last line is not '{_LAST}'")
 
 
 def _query_faults(path: Path, manifest: dict[str, Any]) -> Iterator[Fault]:

@@ -6,7 +6,7 @@ What each figure means, and why it was chosen, is in docs/statistics.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,15 +54,10 @@ def differences(first: Floats, second: Floats, bounded: int) -> list[Difference]
 
     The first `bounded` columns hold values between 0 and 1. A column with a NaN anywhere loses those rows.
     """
-    delta = second - first
-    known = ~np.isnan(delta)
     results: dict[int, Difference] = {}
-    for mask in np.unique(known, axis=1).T if delta.shape[1] else ():
-        columns = [i for i in range(delta.shape[1]) if np.array_equal(known[:, i], mask)]
-        block = delta[np.ix_(mask, columns)]
-        ends = bootstrap_means(block) if len(block) > 1 else None
+    for mask, columns, ends in _by_known(second - first):
         for position, column in enumerate(columns):
-            values = block[:, position]
+            values = second[mask, column] - first[mask, column]
             results[column] = Difference(
                 n=len(values),
                 first=_mean(first[mask, column]),
@@ -71,7 +66,30 @@ def differences(first: Floats, second: Floats, bounded: int) -> list[Difference]
                 interval=_interval(values, None if ends is None else ends[position], bounded=column < bounded),
                 resolvable=_resolvable_mean(values),
             )
-    return [results[column] for column in range(delta.shape[1])]
+    return [results[column] for column in range(first.shape[1])]
+
+
+def known_means(values: Floats) -> list[tuple[int, float | None, tuple[float, float] | None]]:
+    """n, mean and 95 % bootstrap interval of each column of (questions, quantities), without its NaNs."""
+    results: dict[int, tuple[int, float | None, tuple[float, float] | None]] = {}
+    for mask, columns, ends in _by_known(values):
+        for position, column in enumerate(columns):
+            known = values[mask, column]
+            interval = _interval(known, None if ends is None else ends[position], bounded=False)
+            results[column] = (len(known), _mean(known), interval)
+    return [results[column] for column in range(values.shape[1])]
+
+
+def _by_known(values: Floats) -> Iterator[tuple[NDArray[np.bool_], list[int], Floats | None]]:
+    """Columns that are known for the same rows: which rows, which columns, and their intervals (none below 2 rows).
+
+    They share one bootstrap, whose draws cost more than the sums.
+    """
+    known = ~np.isnan(values)
+    for mask in np.unique(known, axis=1).T:
+        columns = [i for i in range(values.shape[1]) if np.array_equal(known[:, i], mask)]
+        block = values[np.ix_(mask, columns)]
+        yield mask, columns, bootstrap_means(block) if len(block) > 1 else None
 
 
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:

@@ -26,6 +26,7 @@ from harness.runfiles import read_manifest, recorded_export, recorded_questions
 
 TIMES = ("wall", "working", "model", "waiting", "sandbox", "queue", "harness")
 USAGE = ("input", "cached", "output", "reasoning")
+ASKED = ("scored", "failed")  # the states of questions that were asked to their end, and that figures count
 CALLS = "calls."  # before a tool's name: how often the agents called it
 
 
@@ -48,6 +49,11 @@ class QuestionResult:
     failed_agents: int
     records: tuple[AttemptRecord, ...]
     cost: float | None
+
+    @property
+    def asked(self) -> bool:
+        """Whether it was asked to its end, and counts."""
+        return self.state in ASKED
 
     @cached_property
     def usage(self) -> dict[str, int | None]:

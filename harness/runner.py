@@ -119,6 +119,7 @@ def execute(config: RunConfig, listener: Listener) -> RunOutcome:
     with open_run(config.out, config.manifest(), resume=config.resume) as folder:
         for sentence in folder.recover():
             listener.notice(sentence)
+        listener.notice(f"probing the isolation of the {config.sandboxes.kind} sandbox")
         _probe(config, folder)
         session = _Session(config, folder, listener)
         try:

@@ -18,11 +18,10 @@ from harness.intervals import interval
 from harness.ledger import total_usage
 from harness.metrics import METRICS, Scores
 from harness.prices import PriceList
-from harness.results import TIMES, QuestionResult, RunResults, read_results
+from harness.results import ASKED, TIMES, QuestionResult, RunResults, read_results
 
 SCORES = "scores.json"
 SCHEMA_VERSION = 1
-ASKED = ("scored", "failed")  # the states of questions that the figures count
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def score_run(run: Path, prices: PriceList | None = None) -> RunScore:
 def score_results(results: RunResults) -> RunScore:
     """The score of a run whose results have been read."""
     questions = tuple(results.questions.values())
-    asked = [question for question in questions if question.state in ASKED]
+    asked = [question for question in questions if question.asked]
     records = [record for question in questions for record in question.records]
     costs = [question.cost for question in questions]
     retried = any(question.attempts > len(question.agents) for question in asked)

@@ -59,7 +59,7 @@ class System:
     def has(self, key: Key) -> bool:
         """Whether the question was asked to its end."""
         result = self.get(key)
-        return result is not None and result.state in ("scored", "failed")
+        return result is not None and result.asked
 
     def field_names(self) -> list[str]:
         """Every name that `field` knows, in the order of the first run that has it."""
@@ -75,11 +75,14 @@ class _Group:
     identity: bytes
     runs: dict[str, RunResults] = field(default_factory=dict)
 
-    def label(self, parts: int) -> str:
-        """The mode, and as many more of model and folder as it takes to be told from others."""
+    def names(self) -> tuple[str, str, str]:
+        """What may tell it from another of the same mode, the shortest first: model, folder, path."""
         run = next(iter(self.runs.values()))
-        names = [run.model, str(run.path)][: parts - 1]
-        return f"{run.mode['name']} ({', '.join(names)})" if names else str(run.mode["name"])
+        return run.model, run.path.name, str(run.path)
+
+    @property
+    def mode(self) -> str:
+        return str(next(iter(self.runs.values())).mode["name"])
 
 
 def load_systems(folders: Sequence[Path], prices: PriceList | None = None) -> list[System]:
@@ -118,8 +121,18 @@ def _group_for(groups: list[_Group], run: RunResults, graph: str) -> _Group:
 
 
 def _labels(groups: Sequence[_Group]) -> list[str]:
-    labels = [group.label(1) for group in groups]
-    for parts in (2, 3):
-        twice = {label for label in labels if labels.count(label) > 1}
-        labels = [g.label(parts) if label in twice else label for g, label in zip(groups, labels, strict=True)]
-    return labels
+    """The mode; where several have it, with the first of model, folder and path that tells all of them apart."""
+    labels = {}
+    for mode, members in _by_mode(groups).items():
+        columns = zip(*(groups[i].names() for i in members), strict=True)
+        names = next(column for column in columns if len(set(column)) == len(members))
+        for i, name in zip(members, names, strict=True):
+            labels[i] = mode if len(members) == 1 else f"{mode} ({name})"
+    return [labels[i] for i in range(len(groups))]
+
+
+def _by_mode(groups: Sequence[_Group]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for i, group in enumerate(groups):
+        found.setdefault(group.mode, []).append(i)
+    return found

@@ -30,6 +30,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -76,14 +77,28 @@ class _Socket:
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
+        self._sending, self._receiving = threading.Lock(), threading.Lock()
 
     def send(self, data: bytes, timeout: float) -> None:
-        self._end.settimeout(timeout)
-        self._end.sendall(data)
+        with self._sending:
+            self._end.settimeout(timeout)
+            self._end.sendall(data)
 
     def receive(self, timeout: float) -> bytes:
-        self._end.settimeout(timeout)
-        return self._end.recv(1 << 18)
+        with self._receiving:
+            self._end.settimeout(timeout)
+            return self._end.recv(1 << 18)
+
+    def finish(self) -> None:
+        """Both directions end, for us too: who waits in another thread stops waiting."""
+        with contextlib.suppress(OSError):
+            self._end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        # Not while another thread uses the descriptor: its number might be somebody else's by then.
+        self.finish()
+        with self._sending, self._receiving:
+            self._end.close()
 
 
 class BwrapBackend:
@@ -147,7 +162,8 @@ class BwrapBackend:
         setup = Setup(spec.limits, env=spec.env, uid=uid, nproc=_nproc(spec.limits, uid))
         with ExitStack() as stack:
             ours, theirs = socket.socketpair()
-            stack.callback(ours.close)
+            streams = _Socket(ours)
+            stack.callback(streams.close)
             with theirs, ExitStack() as given:
                 handed: list[int] = []
 
@@ -178,9 +194,9 @@ class BwrapBackend:
                     env={},
                     cwd="/",
                 )
-            stack.callback(_end, process, ours)
+            stack.callback(_end, process, streams)
             try:
-                client = Client(_Socket(ours), setup)
+                client = Client(streams, setup)
             except SandboxLost as error:
                 said = os.pread(errors, 2000, 0).decode(errors="replace").strip()
                 raise SandboxLost(f"bwrap: {said.splitlines()[-1]}" if said else str(error)) from error
@@ -224,10 +240,9 @@ def _memory_file(data: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
-    """Close the supervisor's standard input, which ends the sandbox; kill what doesn't end by itself."""
-    with contextlib.suppress(OSError):
-        ours.shutdown(socket.SHUT_RDWR)
+def _end(process: subprocess.Popen[bytes], streams: _Socket) -> None:
+    """End the supervisor's standard input, and so the sandbox; kill what doesn't end by itself."""
+    streams.finish()
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:

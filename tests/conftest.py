@@ -14,6 +14,9 @@ from tests.support.daemon import docker_backend
 settings.register_profile("repository", database=None)  # the checkout may be read-only
 settings.load_profile("repository")
 
+settings.register_profile("untimed", deadline=None)  # on a loaded machine an example may take long
+settings.load_profile("untimed")
+
 
 @pytest.fixture(scope="session")
 def biogo(tmp_path_factory: pytest.TempPathFactory) -> Export:

@@ -13,7 +13,7 @@ PACKAGES = ("harness", "exporter", "sandbox", "prompts")
 SOURCE_FOLDERS = (*PACKAGES, "tests", "bench")
 
 # What scoring and auditing must do without: no Docker, no model's client, no network.
-OFFLINE = ("harness.score", "harness.audit")
+OFFLINE = ("harness.score", "harness.audit", "harness.compare", "harness.systems", "harness.report.page_audit")
 FORBIDDEN_OFFLINE = {"docker", "openai", "httpx", "requests", "urllib3", "huggingface_hub", "socket", "http"}
 
 # Names of modes, shipped and planned. Those with a hyphen mean nothing else, so the code doesn't hold them at all.

@@ -38,7 +38,8 @@ def find_ids(data: bytes, below: int) -> tuple[NDArray[np.int64], NDArray[np.int
     alone = ~_NOT_BEFORE[before] & ~_NOT_BEHIND[behind] & ~(_SPLITS[behind] & digit[ends + 1])
     alone |= (behind == ord(":")) & digit[ends + 1] & ~_NOT_BEFORE[before]  # a line number, or an edge behind it
     named = (before == ord(":")) & _LETTER[text[starts - 2]]
-    alone &= ~named | _after_file_name(text, starts, named)
+    if named.any():
+        alone &= ~named | _after_file_name(text, starts, named)
     starts, ends = starts[alone], ends[alone]
     values = np.zeros(len(starts), dtype=np.int64)
     for position in range(int((ends - starts).max(initial=0))):

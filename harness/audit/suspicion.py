@@ -32,7 +32,7 @@ _PROCESS_CALLS = {"os.kill", "os.killpg", "os.ptrace", "signal.pidfd_send_signal
 _CHANGES = {"rm", "rmdir", "touch", "mkdir", "chmod", "chown", "tee", "truncate", "shred", "mv", "unlink", "dd"}
 _CHANGES_LAST = {"cp", "ln", "install"}
 _PYTHON_CHANGES = {
-    "remove", "unlink", "rmdir", "rename", "replace", "mkdir", "makedirs", "chmod", "chown", "truncate", "symlink",
+    "remove", "unlink", "rmdir", "rename", "mkdir", "makedirs", "chmod", "chown", "truncate", "symlink",
     "rmtree", "move", "write_text", "write_bytes", "touch",
 }  # fmt: skip
 _PYTHON_READS = {"open", "listdir", "scandir", "walk", "glob", "iglob", "Path", "read_text", "stat", "run_path"}
@@ -133,7 +133,8 @@ def _call(node: ast.Call) -> set[str]:
     found = set()
     if isinstance(function, ast.Attribute):
         name = function.attr
-        if isinstance(function.value, ast.Name) and f"{function.value.id}.{name}" in _PROCESS_CALLS:
+        of = function.value.id if isinstance(function.value, ast.Name) else ""
+        if f"{of}.{name}" in _PROCESS_CALLS:
             found.add("processes")
         inner = function.value.args if isinstance(function.value, ast.Call) else []  # Path("…").write_text(…)
     else:

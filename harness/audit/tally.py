@@ -46,6 +46,7 @@ class Tally:
     count_squares: float = 0
     of_squares: float = 0
     products: float = 0
+    whole: bool = True  # things are counted, rather than seconds summed up
     places: list[Place] = field(default_factory=list)
 
     def add(self, row: Row) -> None:
@@ -58,12 +59,14 @@ class Tally:
         self.count_squares += row.count * row.count
         self.of_squares += row.of * row.of
         self.products += row.count * row.of
+        self.whole = self.whole and float(row.of).is_integer()
         self.places += row.places[: MOST_EXAMPLES - len(self.places)] if len(self.places) < MOST_EXAMPLES else ()
 
     def merge(self, other: Tally) -> None:
         """Add another part of the same row; examples stay those that come first by file and line."""
         for name in ("count", "of", "clusters", "count_squares", "of_squares", "products"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.whole = self.whole and other.whole
         self.places = sorted([*self.places, *other.places])[:MOST_EXAMPLES]
 
     @property
@@ -76,7 +79,8 @@ class Tally:
 
         Wilson's interval for the effective sample size: what is counted within one attempt (calls, programs, ids)
         is alike, so the variance is that of a ratio of sums over attempts (Cochran 1977, 6.4), and the sample size
-        is the one of independent units that would have it. Where that variance is 0, it's the number of attempts.
+        is the one of independent units that would have it, at most the units counted. For rates of 0 and 1, which
+        have no variance to go by, it's the number of attempts.
         """
         rate = self.rate
         if rate is None:
@@ -86,7 +90,8 @@ class Tally:
         else:
             squares = self.count_squares - 2 * rate * self.products + rate * rate * self.of_squares
             variance = squares * self.clusters / (self.clusters - 1) / (self.of * self.of)
-            size = rate * (1 - rate) / variance if variance > 1e-18 else float(self.clusters)
+            size = rate * (1 - rate) / variance if variance > 1e-18 else math.inf
+            size = min(size, self.of if self.whole else 1e12)  # never narrower than for independent units
         rate = min(max(rate, 0.0), 1.0)
         return wilson(rate * size, size)
 

@@ -29,13 +29,14 @@ _QUESTION_WIDTH = 60
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
 @json_option
 def command(runs: tuple[Path, ...], wins: bool, condition: str | None, prices: Path | None, as_json: bool) -> None:
-    """Compare runs on the questions that they share; each with the first.
+    """Compare runs on the questions they share, with intervals and tests.
 
-    RUN is a run folder, or a parent that holds some. Runs of one mode and model over several graphs count as one
-    system. For each metric: both means, the difference (the second's minus the first's) with its 95 % interval from
-    a paired bootstrap, and the smallest difference that so many questions show with 80 % power; for Hit@1 the
-    questions that only one got right and the exact McNemar p, adjusted by Holm. Cost, tokens, turns and seconds
-    likewise. Attempts that failed for infrastructure reasons are counted as misses, and left out.
+    RUN is a run folder, or a parent that holds some; runs of one mode and model over several graphs count as one
+    system. Each is compared with the first. For each metric: both means, the difference (the other's minus the
+    first's) with its 95 % interval from a paired bootstrap, and the smallest difference that so many questions show
+    with 80 % power; for Hit@1 the questions that only one got right and the exact McNemar p, adjusted by Holm. Cost,
+    tokens, turns and seconds likewise. Attempts that failed for infrastructure reasons are counted as misses, and
+    left out. docs/statistics.md defines every figure.
 
     EXPR speaks of any recorded field, of every run (turns > 10), of one (run2.calls >= 10), or of a run that is not
     compared (other("runs/prime-bm25").hit@1 == 0), with and, or, not, comparisons, arithmetic and in.

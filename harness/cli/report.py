@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.audit import Audit, audit_run
 from harness.cli.output import notice, table
 from harness.errors import UserError
 from harness.files import write_atomic
@@ -15,6 +16,7 @@ from harness.report.data import Report, make_report
 from harness.report.formats import FORMATS
 from harness.report.grid import Grid, grids
 from harness.report.page import html_page
+from harness.report.page_audit import audit_section
 from harness.report.plot import difference_plot
 from harness.systems import load_systems
 
@@ -31,16 +33,19 @@ from harness.systems import load_systems
 )
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the differences to the first.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the page instead.")
+@click.option("--no-audit", is_flag=True, help="Leave the audit out of the page: no trajectory is read.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
-def command(runs: tuple[Path, ...], form: str, plot: Path | None, out: Path | None, prices: Path | None) -> None:
-    """Make the table of an ablation: a row for each mode, columns for each graph and overall.
+def command(
+    runs: tuple[Path, ...], form: str, plot: Path | None, out: Path | None, no_audit: bool, prices: Path | None
+) -> None:
+    """Make the table of an ablation, or a page on its runs.
 
-    Hit@1, Recall@20 and MRR with 95 % intervals, the difference in Hit@1 to the first mode with its interval and
-    p-value (see `harness compare`), then cost, tokens, turns and seconds per question. Modes stand in the order in
-    which their runs were started, or as the folders are given.
+    A row for each mode, for each graph and overall: Hit@1, Recall@20 and MRR with 95 % intervals, the difference in
+    Hit@1 to the first mode with its interval and p-value (see `harness compare`), then cost, tokens, turns and
+    seconds per question. Modes stand in the order in which their runs were started, or as the folders are given.
 
     The page (html) has all of this and what the runs were made with, in one file that needs no network: scores,
-    differences and the questions that make them, cost and time, the worst and the best questions.
+    differences and the questions that make them, cost and time, the worst and the best questions, the audit.
 
     \b
     Example:
@@ -58,7 +63,8 @@ def command(runs: tuple[Path, ...], form: str, plot: Path | None, out: Path | No
             raise UserError("--plot: there are no differences to draw", "give runs of two modes that share questions")
         write_atomic(plot, drawing.encode())
     if page:
-        write_atomic(page, html_page(report).encode())
+        more = [] if no_audit else [audit_section(list(_audits(report)))]
+        write_atomic(page, html_page(report, more).encode())
         click.echo(str(page))
     elif form in FORMATS:
         click.echo(FORMATS[form](report), nl=False)
@@ -66,6 +72,12 @@ def command(runs: tuple[Path, ...], form: str, plot: Path | None, out: Path | No
         click.echo("\n\n".join(_text(report)))
         for text in report.notes():
             notice(text)
+
+
+def _audits(report: Report) -> Iterator[tuple[str, Audit]]:
+    for system in report.systems:
+        for graph, run in system.runs.items():
+            yield f"{system.label}, {graph}" if len(system.runs) > 1 else system.label, audit_run(run.path)
 
 
 def _page_path(runs: tuple[Path, ...], out: Path | None) -> Path:

@@ -19,6 +19,8 @@ COMMANDS = {
     "run": "Ask an agent the questions of a graph and score its answers.",
     "score": "Score runs: Hit@1, Hit@5, Recall@20 and MRR, with intervals.",
     "compare": "Compare runs on the questions they share, with intervals and tests.",
+    "audit": "Say what agents did in runs, where answers come from, and whether to trust them.",
+    "replay": "Run a saved run's commands again and compare what the model saw.",
     "report": "Make the table of an ablation, or a page on its runs.",
     "show": "Read a run or one of its trajectories in the terminal.",
     "graphs": "List the graphs there are.",

@@ -6,6 +6,7 @@ attempts, or those of its single agents. The last two exist only where something
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy as np
 from harness.compare import OVERALL, RESOURCES, Failures, Figures, Level, Pair, pair_up
 from harness.intervals import interval
 from harness.metrics import METRICS
-from harness.paired import bootstrap_means
+from harness.paired import known_means
 from harness.results import QuestionResult
 from harness.systems import System
 
@@ -112,7 +113,7 @@ def make_report(systems: Sequence[System]) -> Report:
     scopes = (*graphs, OVERALL) if len(graphs) > 1 else (OVERALL,)
     pairs = pair_up(systems)
     results = {
-        (position, scope): [r for key, r in system if scope in (OVERALL, key.graph) and r.state in ("scored", "failed")]
+        (position, scope): [r for key, r in system if scope in (OVERALL, key.graph) and r.asked]
         for position, system in enumerate(systems)
         for scope in scopes
     }
@@ -164,13 +165,11 @@ def _difference(pairs: Sequence[Pair], position: int, reading: str, scope: str, 
 
 
 def _spent(results: Sequence[QuestionResult]) -> tuple[dict[str, Value], dict[str, float | None]]:
-    means: dict[str, Value] = {}
-    totals: dict[str, float | None] = {}
-    for name in RESOURCES:
-        given: list[float | None] = [getattr(result, name) for result in results]
-        known = np.array([value for value in given if value is not None], dtype=np.float64)
-        mean = float(known.mean()) if len(known) else None
-        ends = bootstrap_means(known[:, np.newaxis])[0].tolist() if len(known) > 1 else None
-        means[name] = Value(len(known), mean, (ends[0], ends[1]) if ends else None)
-        totals[name] = float(known.sum()) if len(known) == len(given) else None
-    return means, totals
+    rows = [[getattr(result, name) for name in RESOURCES] for result in results]
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(RESOURCES))  # unknown ones are NaN
+    found = known_means(table)
+    totals = {
+        name: None if np.isnan(column).any() else math.fsum(column)
+        for name, column in zip(RESOURCES, table.T, strict=True)
+    }
+    return {name: Value(*each) for name, each in zip(RESOURCES, found, strict=True)}, totals

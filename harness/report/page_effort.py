@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from harness.ledger import AttemptRecord, total_usage
+from harness.report.bars import bar, legend
 from harness.report.data import Report
 from harness.report.grid import grids
-from harness.report.html import Child, Safe, h, join, table
+from harness.report.html import Child, Safe, h, table
 from harness.report.page_scores import grid_table
 from harness.report.units import one_decimal
 from harness.systems import System
@@ -26,7 +27,7 @@ def effort_section(report: Report) -> Child:
         h("h3", "Tokens"),
         table(("", "input", "cached", "cached share", "output", "reasoning"), [_tokens(s) for s in report.systems]),
         h("h3", "Time per question by part, seconds"),
-        _legend(),
+        legend(_PARTS),
         table(("", *_PARTS, "wall", ""), [_times(system) for system in report.systems]),
         h("h3", "How attempts ended"),
         _stops(report),
@@ -48,13 +49,7 @@ def _times(system: System) -> list[Child]:
     asked = sum(bool(result.records) for _, result in system) or 1
     records = list(_records(system))
     means = [sum(getattr(record.times, part) for record in records) / asked for part in (*_PARTS, "wall")]
-    whole = sum(means[:-1]) or 1.0
-    bar = [h("i", class_=f"p{i}", style=f"width:{100 * mean / whole:.2f}%") for i, mean in enumerate(means[:-1], 1)]
-    return [system.label, *(one_decimal(mean) for mean in means), h("div", bar, class_="parts", aria_hidden="true")]
-
-
-def _legend() -> Safe:
-    return h("p", [join([h("i", class_=f"p{i}"), part]) for i, part in enumerate(_PARTS, 1)], class_="legend dim")
+    return [system.label, *(one_decimal(mean) for mean in means), bar(means[:-1])]
 
 
 def _stops(report: Report) -> Safe:

@@ -60,7 +60,7 @@ def _asked(report: Report) -> list[_Asked]:
     found: dict[Key, _Asked] = {}
     for position, system in enumerate(report.systems):
         for key, result in system:
-            if result.state in ("scored", "failed"):
+            if result.asked:
                 found.setdefault(key, _Asked(key, {})).results[position] = result
     return list(found.values())
 

@@ -73,3 +73,8 @@ nodes = st.integers(0, 60)
 @given(ids=st.lists(nodes, max_size=50), gold=st.lists(nodes, max_size=30), candidates=st.sets(nodes))
 def test_same_as_the_slow_implementation(ids: list[int], gold: list[int], candidates: set[int]) -> None:
     assert score_answer(ids, gold, candidates.__contains__) == pytest.approx(slow(ids, gold, candidates))
+
+
+@given(st.permutations(range(20)), st.sets(st.integers(0, 40), min_size=1))
+def test_reordering_twenty_ids_leaves_recall_as_it_is(order: list[int], gold: set[int]) -> None:
+    assert score_answer(order, gold, everything).recall20 == score_answer(range(20), gold, everything).recall20

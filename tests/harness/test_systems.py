@@ -38,8 +38,15 @@ def test_runs_that_share_a_graph_are_told_apart(tmp_path: Path, graphs: dict[str
     for name, model in (("one", "m"), ("two", "m"), ("three", "n")):
         make_run(tmp_path / name, graphs["a"], {}, model=model)
     make_run(tmp_path / "four", graphs["a"], {}, mode="shell")
-    labels = [system.label for system in load_systems([tmp_path / n for n in ("one", "two", "three", "four")])]
-    assert labels == [f"files (m, {tmp_path / 'one'})", f"files (m, {tmp_path / 'two'})", "files (n)", "shell"]
+    make_run(tmp_path / "deep" / "one", graphs["a"], {})
+
+    def labels(*names: str) -> list[str]:
+        return [system.label for system in load_systems([tmp_path / name for name in names])]
+
+    assert labels("one", "four") == ["files", "shell"]
+    assert labels("one", "three", "four") == ["files (m)", "files (n)", "shell"]
+    assert labels("one", "two", "three", "four") == ["files (one)", "files (two)", "files (three)", "shell"]
+    assert labels("one", "deep/one") == [f"files ({tmp_path / 'one'})", f"files ({tmp_path / 'deep' / 'one'})"]
 
 
 def test_a_run_joins_the_one_beside_it(tmp_path: Path, graphs: dict[str, Export]) -> None:

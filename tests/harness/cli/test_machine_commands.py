@@ -113,8 +113,8 @@ class TestClean:
 @pytest.mark.usefixtures("bwrap")
 class TestTerminal:
     def flags(self, export: Export, script: Path) -> list[str]:
-        return ["run", "--graph", str(export.path), "--mode", "files", "--model", f"scripted:{script}",
-                "--sandbox", "bwrap", "--out", "run"]  # fmt: skip
+        flags = ["run", "--graph", str(export.path), "--mode", "files", "--model", f"scripted:{script}"]
+        return [*flags, "--sandbox", "bwrap", "--out", "run", "--set", "sandbox.scratch=16", "--set", "sandbox.tmp=16"]
 
     def test_a_bar_with_hits_tokens_and_cost(self, export: Export, tmp_path: Path) -> None:
         usage = {"prompt_tokens": 2_000_000, "completion_tokens": 0}

@@ -26,6 +26,9 @@ from tests.support.server import ScriptedServer, by_turn, call, say
 
 Run = Callable[..., Outcome]
 
+# The isolation probe fills the writable folders up, which takes as long as they are large.
+SMALL = ("--set", "sandbox.scratch=16", "--set", "sandbox.tmp=16", "--set", "sandbox.shm=16")
+
 pytestmark = pytest.mark.usefixtures("bwrap")
 
 
@@ -75,7 +78,7 @@ def run(export: Export, script: Path, tmp_path: Path) -> Run:
         usual = {"--graph": str(export.path), "--mode": "files", "--model": f"scripted:{script}", "--sandbox": "bwrap",
                  "--out": str(tmp_path / "run")}  # fmt: skip
         rest = [part for pair in usual.items() if pair[0] not in flags for part in pair]
-        return run_cli("run", *rest, *flags, **kwargs)
+        return run_cli("run", *rest, *SMALL, *flags, **kwargs)
 
     return go
 
@@ -102,7 +105,7 @@ class TestWhatAUserSees:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         flags = ["run", "--graph", str(export.path), "--mode", "files", "--model", f"scripted:{script}"]
-        flags += ["--sandbox", "bwrap", "--limit", "1"]
+        flags += ["--sandbox", "bwrap", "--limit", "1", *SMALL]
         assert run_cli(*flags).code == 0
         assert run_cli(*flags).code == 0
         names = sorted(path.name for path in (tmp_path / "runs").iterdir())
@@ -135,10 +138,15 @@ class TestWhatAUserSees:
         assert "failures left out" in result.stdout
         assert "first attempts" in result.stdout
 
-    def test_a_flag_in_the_environment_and_in_the_config(self, run: Run, tmp_path: Path) -> None:
+    def test_flags_in_the_environment_and_in_the_config(self, export: Export, script: Path, tmp_path: Path) -> None:
         config = tmp_path / "config.toml"
-        config.write_text('[run]\nlimit = 1\nset = {limits.turns = 7}\nsplit = ["train", "test"]\n', encoding="utf-8")
-        result = run(env={"HARNESS_CONFIG": str(config), "HARNESS_RUN_LIMIT": "4"})
+        config.write_text(
+            f'default_model = "scripted:{script}"\n[run]\nlimit = 1\nout = "{tmp_path / "run"}"\n'
+            'set = {limits.turns = 7, sandbox = {scratch = 16, tmp = 16}}\nsplit = ["train", "test"]\n',
+            encoding="utf-8",
+        )
+        env = {"HARNESS_CONFIG": str(config), "HARNESS_RUN_LIMIT": "4", "HARNESS_RUN_SANDBOX": "bwrap"}
+        result = run_cli("run", "--graph", str(export.path), "--mode", "files", env=env)
         assert result.code == 0, result
         manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
         assert manifest["questions"]["ids"] == ["q1", "q2", "q3", "q4"]
@@ -154,7 +162,7 @@ class TestResume:
             [turn(command="true"), turn("ANSWER: [0]"), turn(command="read x < <(sleep 100)", query_id="q2"),
              turn("ANSWER: [4]", query_id="q2")],
         )  # fmt: skip
-        command = [*HARNESS, "run", "--graph", str(export.path), "--mode", "files", "--sandbox", "bwrap"]
+        command = [*HARNESS, "run", "--graph", str(export.path), "--mode", "files", "--sandbox", "bwrap", *SMALL]
         command += ["--model", f"scripted:{waits}", "--workers", "1"]
         process = pexpect.spawn(
             command[0], command[1:], cwd=str(tmp_path), env=HARNESS_ENV, encoding="utf-8", timeout=60
@@ -361,7 +369,7 @@ class TestMistakes:
     def test_a_killed_run_is_not_in_the_way(self, export: Export, tmp_path: Path) -> None:
         """SIGKILL in mid-command leaves a folder that --resume takes on."""
         waits = jsonl(tmp_path / "waits.jsonl", [turn(command="sleep 100"), turn("ANSWER: [0]")])
-        command = [*HARNESS, "run", "--graph", str(export.path), "--mode", "files", "--sandbox", "bwrap"]
+        command = [*HARNESS, "run", "--graph", str(export.path), "--mode", "files", "--sandbox", "bwrap", *SMALL]
         command += ["--model", f"scripted:{waits}", "--limit", "1", "--out", "run"]
         process = pexpect.spawn(
             command[0], command[1:], cwd=str(tmp_path), env=HARNESS_ENV, encoding="utf-8", timeout=60

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.audit import audit_run
 from harness.report.data import MISS, make_report
 from harness.report.html import Safe, h, join, table
 from harness.report.page import Section, html_page
+from harness.report.page_audit import audit_section
 from harness.report.units import percent
 from harness.systems import load_systems
 from tests.support.saved import Ask, Try, make_export, make_run
@@ -141,6 +143,24 @@ def test_more_sections_have_their_place_and_their_link(page: tuple[Path, str]) -
     assert text.index('id="questions"') < text.index('id="audit"') < text.index('id="setup"')
     assert '<a href="#audit">Audit</a>' in text
     assert "<p>&lt;fine&gt;</p>" in text
+
+
+def test_the_audit_has_the_figures_of_the_audit(page: tuple[Path, str]) -> None:
+    report = make_report(load_systems([page[0]]))
+    audits = [
+        (f"{s.label} {graph} {ATTACK}", audit_run(run.path)) for s in report.systems for graph, run in s.runs.items()
+    ]
+    section = audit_section(audits)
+    reader = Reader(html_page(report, [section]))
+    assert set(reader.tags) <= ALLOWED
+    assert "Look at this before trusting these runs:" in reader.texts  # the probe failed
+    shown = "".join(reader.texts)
+    for _, audit in audits:
+        for title, label, tally in audit.alarms():
+            assert f"{title}{': ' * bool(label)}{label}: {tally.count:,.0f} of {tally.of:,.0f}" in shown
+    missing = sum(row.count for row in audits[2][1].rows("infrastructure").values())
+    assert missing == 1
+    assert any(text.startswith("1 of 6 [") for text in reader.texts)
 
 
 def test_only_what_was_made_here_is_markup() -> None:

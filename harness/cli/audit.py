@@ -1,0 +1,156 @@
+"""`harness audit`: what happened in saved runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from harness.audit import Audit, audit_run
+from harness.cli.options import json_option
+from harness.cli.output import notice, print_json, table
+from harness.text import count_of, number, size
+
+_GRID = "calls_by_fifth"
+_FIFTHS = [f"in fifth {part}" for part in range(1, 6)]
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "--processes", type=click.IntRange(min=1), metavar="N", help="Default: one, and as many as CPUs for large runs."
+)
+@json_option
+def command(runs: tuple[Path, ...], processes: int | None, as_json: bool) -> None:
+    """Say what agents did in runs, where answers come from, and whether to trust them.
+
+    Counts and rates with 95 % intervals and pointers to examples (file and line in the run folder). Programs are
+    taken from the commands by a parser and classified from their syntax trees; docs/audit.md says how each figure is
+    defined. Needs no model, no sandbox and no network; what needs gold is left out where the run's export is gone.
+    With --json, one run is an object, several are a list.
+
+    \b
+    Example:
+      $ harness audit runs/biogo-files
+    """
+    audits = []
+    for run in runs:
+        with _progress(run) as progress:
+            audits.append(audit_run(run, processes=processes, progress=progress))
+    for audit in audits:
+        for text in audit.facts.unknown:
+            notice(f"{audit.run}: what needs gold is left out: {text}")
+    if as_json:
+        tables = [audit.as_dict() for audit in audits]
+        print_json(tables[0] if len(tables) == 1 else tables)
+        return
+    click.echo("\n\n".join("\n".join(lines(audit)) for audit in audits))
+
+
+@contextmanager
+def _progress(run: Path) -> Iterator[Any]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    from rich.console import Console  # noqa: PLC0415 - not needed where nothing is shown
+
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"auditing {run.name}", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def lines(audit: Audit) -> Iterator[str]:
+    """The audit of one run as text."""
+    content = audit.as_dict()
+    questions, attempts = count_of(content["questions"], "question"), count_of(content["attempts"], "attempt")
+    yield f"{audit.run}: {audit.graph}, {audit.mode}, {audit.model}; {questions}, {attempts}, {size(content['bytes'])}"
+    for section in content["sections"].values():
+        yield ""
+        header = (section["title"].upper(), "count", "of", "rate", "95 % interval", "for example")
+        yield table(header, [row for check in section["checks"] for row in _rows(check)], " rrr")
+        for check in section["checks"]:
+            if check["name"] == _GRID and check["rows"]:
+                yield ""
+                yield _grid(check["title"], check["rows"])
+        yield from _measures(section["measures"])
+    yield ""
+    yield from _verdict(audit)
+
+
+def _rows(check: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A check's lines in its section's table. What is 0 is left out, unless it's a 0 that one wants to see."""
+    rows = [row for row in check["rows"] if row["count"] or (check["alarm"] and row["of"])]
+    if not rows or check["name"] == _GRID:
+        return
+    title = f"{check['title']} (of {check['unit']})"
+    if [row["label"] for row in rows] == [""]:
+        yield _row(title, rows[0])
+        return
+    yield (title, "", "", "", "", "")
+    yield from (_row(f"- {str(row['label']).replace('_', ' ')}", row) for row in rows)
+
+
+def _row(label: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    interval = row["interval"]
+    ends = f"[{interval[0] * 100:.1f}, {interval[1] * 100:.1f}]" if interval else ""
+    example = _place(row["examples"][0]) if row["examples"] else ""
+    return (label, _figure(row["count"]), _figure(row["of"]), _rate(row), ends, example)
+
+
+def _grid(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Kinds of calls by the fifths of an attempt, in percent of a fifth's calls."""
+    by_label = {row["label"]: row for row in rows}
+    kinds = dict.fromkeys(label.partition(" in fifth ")[0] for label in by_label)
+    cells = []
+    for kind in kinds:
+        found = [by_label.get(f"{kind} {part}") for part in _FIFTHS]
+        if any(row and row["count"] for row in found):
+            cells.append((kind.replace("_", " "), *(_rate(row) if row else "-" for row in found)))
+    return table((title, "1st", "2nd", "3rd", "4th", "5th"), cells, " rrrrr")
+
+
+def _measures(measures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    rows = [
+        (
+            measure["title"], measure["unit"], _figure(measure["n"]), _figure(measure["median"]),
+            f"[{_figure(measure['interval'][0])}, {_figure(measure['interval'][1])}]",
+            f"[{_figure(measure['quartiles'][0])}, {_figure(measure['quartiles'][1])}]", _figure(measure["mean"]),
+        )
+        for measure in measures
+        if measure["n"]
+    ]  # fmt: skip
+    if rows:
+        yield ""
+        header = ("", "unit", "n", "median", "its 95 % interval", "quartiles", "mean")
+        yield table(header, rows, "  rrrrr")
+
+
+def _verdict(audit: Audit) -> Iterator[str]:
+    alarms = audit.alarms()
+    if not alarms:
+        yield "Nothing was found that casts doubt on the run."
+        return
+    yield "WORTH A LOOK BEFORE THE RUN IS TRUSTED"
+    for title, label, tally in alarms:
+        what = f"{title} {label}".strip().replace("_", " ")
+        yield f"  {what}: {_figure(tally.count)}"
+        for place in tally.places:
+            yield f"    {_place(place.as_dict())}"
+
+
+def _rate(row: Mapping[str, Any]) -> str:
+    return f"{row['rate'] * 100:.1f} %" if row["rate"] is not None else "-"
+
+
+def _place(place: Mapping[str, Any]) -> str:
+    where = place["file"] if place["line"] is None else f"{place['file']}:{place['line']}"
+    return f"{where} ({place['what']})" if place["what"] else where
+
+
+def _figure(value: float) -> str:
+    if float(value).is_integer():
+        return number(value)
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -1,0 +1,96 @@
+"""`harness replay`: a saved run's commands, run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import sandbox
+from harness.cli.options import json_option, sandbox_option
+from harness.cli.output import notice, print_json, table
+from harness.replay_causes import CAUSES
+from harness.replay_run import Difference, RunReplay, plan_replay, replay_run
+from harness.text import count_of, plain, shorten
+
+FAULTS = 1
+_SHOWN = 20  # differences that are shown in full, unless all are asked for
+_WIDTH = 110
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--query", "queries", multiple=True, metavar="ID", help="Only this question; may be given again.")
+@click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Attempts at a time.")
+@click.option("--again", is_flag=True, help="Replay what an earlier replay did, too.")
+@click.option("--full", is_flag=True, help="Show every difference.")
+@sandbox_option
+@json_option
+def command(
+    run: Path, queries: tuple[str, ...], workers: int, again: bool, full: bool, sandbox_kind: str, as_json: bool
+) -> int:
+    """Run a saved run's commands again and compare what the model saw.
+
+    Every attempt runs in a fresh sandbox over the export that the run was made on; another export is refused. Results
+    are compared byte for byte, and differences are told apart by their causes: time, process ids, the order of a set,
+    limits, free disk space. What has been replayed is kept in the run folder: a replay that was stopped goes on
+    where it was. Exits with 1 where a difference has no known cause.
+
+    \b
+    Example:
+      $ harness replay runs/biogo-files --query bio01
+    """
+    first = plan_replay(run, "", queries)  # the user's mistakes come before a sandbox is looked for
+    backend = sandbox.choose(sandbox_kind, base=first.mode.sandbox.base, notice=notice)
+    plan = plan_replay(run, backend.kind, queries, again=again)
+    if plan.done:
+        notice(f"{count_of(len(plan.done), 'attempt')} replayed before (--again to do them anew)")
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("replaying", total=len(plan.files), completed=len(plan.done))
+        replay = replay_run(
+            plan, backend, workers=workers, notice=notice,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    if as_json:
+        print_json(replay.as_dict())
+    else:
+        click.echo("\n".join(_lines(replay, full)))
+    return FAULTS if replay.explained < len(replay.differences) or replay.as_dict()["errors"] else 0
+
+
+def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
+    commands, matched, explained = replay.commands, replay.matched, replay.explained
+    attempts = count_of(len(replay.attempts), "attempt")
+    yield f"{replay.run}: {attempts}, {count_of(commands, 'command')}, {replay.sandbox}"
+    if commands:
+        yield f"{matched} matched byte for byte ({matched / commands:.1%})"
+        if explained:
+            both = matched + explained
+            yield f"{explained} differ for a known cause ({both / commands:.1%} with the matched ones)"
+    causes = Counter(difference.cause for difference in replay.differences)
+    if causes:
+        yield ""
+        rows = [(str(count), cause or "unknown", CAUSES.get(cause or "", "")) for cause, count in causes.most_common()]
+        yield table(("differ", "cause", ""), rows, "r")
+    unknown_first = sorted(replay.differences, key=lambda difference: difference.cause is not None)
+    shown = unknown_first if full else unknown_first[:_SHOWN]
+    for difference in shown:
+        yield from _difference(difference)
+    if len(shown) < len(unknown_first):
+        yield f"\n{len(unknown_first) - len(shown)} more differences (--full shows them)"
+    for error in replay.as_dict()["errors"]:
+        yield f"\n{error['file']} could not be replayed: {shorten(error['error'], 300)}"
+
+
+def _difference(difference: Difference) -> Iterator[str]:
+    yield ""
+    yield f"{difference.file}:{difference.line}, turn {difference.turn}: {difference.cause or 'unknown cause'}"
+    yield f"  {difference.tool}: {shorten(difference.command, _WIDTH)}"
+    for mark, text in (("-", difference.recorded), ("+", difference.replayed)):
+        yield from (f"  {mark} {shorten(row, _WIDTH)}" for row in plain(text).split("\n")[:3])

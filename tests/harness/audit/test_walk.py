@@ -1,0 +1,222 @@
+"""What one pass over a trajectory finds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from exporter import Export
+from harness.audit.checks.answers import error_class
+from harness.audit.facts import AttemptFacts
+from harness.audit.sightings import Sightings
+from harness.audit.walk import Context, Job, walk
+from harness.ledger import read_ledger
+from harness.messages import Usage
+from tests.support.audited import Attempt, Step, make_audited_run
+from tests.support.runs import make_export
+
+GOLD = (4, 2, 6)  # not in the order of a sorted list
+Walk = Callable[..., AttemptFacts]
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Export:
+    return make_export(tmp_path_factory.mktemp("graph"))
+
+
+@pytest.fixture
+def walked(tmp_path: Path, export: Export) -> Walk:
+    """Write an attempt at q1, and walk over it."""
+
+    def do(
+        steps: Sequence[Step], ids: tuple[int, ...] = (4,), gold: tuple[int, ...] | None = GOLD, **more: object
+    ) -> AttemptFacts:
+        attempt = Attempt(steps, ids, **more)  # type: ignore[arg-type]
+        run = make_audited_run(tmp_path / "run", export, {"q1": [attempt]})
+        (record,) = read_ledger(run)
+        context = Context(run, export.node_count, str(export.manifest["canary"]).encode(), export.is_candidate)
+        return walk(Job(record.trajectory, record, True, gold), context)
+
+    return do
+
+
+def states(facts: AttemptFacts) -> dict[int, str]:
+    return {sighting.node: sighting.state for sighting in (*facts.answer, *facts.gold_sightings)}
+
+
+def test_where_ids_were_shown(walked: Walk) -> None:
+    steps = [
+        Step("rg x /graph", "12\t4\n30\t8"),
+        Step("rg y /graph", "ids 30", hidden=" and 2", spill="outputs/001.txt"),
+        Step("rg z /graph", "4 again", clear=(2,)),
+    ]
+    facts = walked(steps, ids=(8, 30, 2, 10))
+    assert states(facts) == {8: "shown", 30: "shown", 2: "cut", 10: "never", 4: "shown", 6: "never"}
+    first = facts.answer[0]
+    text = "[exit code 0]\n12\t4\n30\t8"
+    assert (first.turn, first.line, first.offset) == (1, 3, text.index("8"))
+
+
+def test_what_was_cleared_by_the_time_of_the_answer(walked: Walk) -> None:
+    steps = [Step("a", "4 and 8"), Step("b", "8"), Step("c", "", clear=(1,))]
+    assert states(walked(steps, ids=(8,))) == {8: "shown", 4: "cleared", 2: "never", 6: "never"}
+
+
+def test_the_harnesss_own_words_show_no_ids(walked: Walk) -> None:
+    steps = [Step("a", "nothing", exit_code=4, hidden="x" * 8, spill="outputs/006.txt")]
+    assert states(walked(steps, ids=(8,))) == {8: "never", 4: "never", 2: "never", 6: "never"}
+
+
+def test_the_prompt_shows_ids_too(walked: Walk) -> None:
+    facts = walked([], ids=(8,), prompt="Start at node 8. {query}")
+    assert (facts.answer[0].state, facts.answer[0].turn, facts.answer[0].line) == ("shown", 0, 1)
+
+
+def test_ids_that_the_agent_named_first(walked: Walk) -> None:
+    steps = [
+        Step("rg '\"node_id\":8,' /graph", "8"),
+        Step("x", "30", says="What about 30?"),
+        Step("y", "4"),
+        Step("z 4", ""),
+    ]
+    named = {sighting.node for sighting in walked(steps, ids=(8, 30, 4)).answer if sighting.named_before}
+    assert named == {8, 30}
+
+
+def test_results_of_a_turn_are_known_from_the_next_turn_on() -> None:
+    sightings = Sightings(10, ())
+    sightings.show(b"4", 0, 1, 3, "c1")
+    assert not sightings.was_shown(4)
+    sightings.next_turn()
+    assert sightings.was_shown(4)
+    assert not sightings.was_shown(5)
+    assert not sightings.was_shown(-6)
+
+
+@pytest.mark.parametrize(
+    ("steps", "ids", "stop", "expected"),
+    [
+        ([Step("a", "4")], (4,), "answered", "hit"),
+        ([Step("a", "4")], (8, 4), "answered", "ranking"),
+        ([], (8, 4), "answered", "ranking"),
+        ([Step("a", "4")], (8,), "answered", "selection"),
+        ([Step("a", "4"), Step("b", "", clear=(1,))], (8,), "answered", "cleared"),
+        ([Step("a", "x", hidden=" 4 ", spill="outputs/001.txt")], (8,), "answered", "cut"),
+        ([Step("a", "30")], (8,), "answered", "search"),
+        ([Step("a", "4")], (), "no_answer", "no answer"),
+        ([Step("a", "4")], (8, 4), "turn_limit", "ranking"),
+        ([Step("a", "4")], (), "sandbox_lost", "failed"),
+    ],
+)
+def test_error_classes(walked: Walk, steps: list[Step], ids: tuple[int, ...], stop: str, expected: str) -> None:
+    assert error_class(walked(steps, ids=ids, stop=stop)) == expected
+
+
+@pytest.mark.parametrize("gold", [None, (), (1,)])
+def test_without_a_gold_candidate_there_is_no_error_class(walked: Walk, gold: tuple[int, ...] | None) -> None:
+    facts = walked([Step("a", "4")], gold=gold)
+    assert (error_class(facts), facts.hit) == ("no gold", False)
+
+
+def test_labels_in_outputs(walked: Walk, export: Export) -> None:
+    canary = str(export.manifest["canary"])
+    steps = [
+        Step("cat x", f"found {canary}"),
+        Step("cat y", "short", hidden=f"long {canary}", spill="outputs/001.txt"),
+        Step("cat z", '{"id": "q1", "answer_ids": [4]}'),
+        Step("python3 a.py", "[4, 2, 6]"),
+        Step("python3 b.py", "[2, 4, 6]"),
+    ]
+    facts = walked(steps)
+    assert (facts.canaries, facts.answer_keys, facts.gold_lists) == ([3, 5], [7], [9])
+
+
+def test_a_sorted_gold_list_is_no_sign_of_labels(walked: Walk) -> None:
+    assert walked([Step("python3 b.py", "[2, 4, 6]")], gold=(2, 4, 6)).gold_lists == []
+
+
+def test_coming_back_to_what_was_cut_or_cleared(walked: Walk) -> None:
+    steps = [
+        Step("a", "x", hidden="y" * 90, spill="outputs/001.txt"),
+        Step("b", "x", hidden="y" * 90, spill="outputs/002.txt"),
+        Step("c", "x"),
+        Step("d", "x"),
+        Step("rg z outputs/001.txt", "z", clear=(3, 4)),
+        Step("c", "x"),
+    ]
+    facts = walked(steps)
+    assert facts.read_later == [(3, True), (5, False)]
+    assert facts.read_again == [(7, True), (9, False)]
+
+
+def test_repeats_and_loops(walked: Walk) -> None:
+    steps = [Step("a", "1"), Step("b", "2")] * 3 + [Step("a", "1")] + [Step("c", str(n)) for n in range(40, 44)]
+    facts = walked(steps)
+    assert [call.repeated for call in facts.calls] == [False] * 2 + [True] * 5 + [False] + [True] * 3
+    assert facts.loops == [13]  # the third time that a and b come one behind the other
+
+
+def test_caches_that_were_lost(walked: Walk) -> None:
+    figures = [(5000, 0), (6000, 5000), (7000, 0), (7000, 6900), (800, 700), (900, 0)]
+    steps = [Step(f"s{n}", "", usage=Usage(given, cached, 9, None)) for n, (given, cached) in enumerate(figures)]
+    facts = walked(steps)
+    assert (facts.requests_with_cache, facts.cache_resets) == (4, [6, 10])
+
+
+def test_kinds_of_calls_and_failures(walked: Walk) -> None:
+    steps = [
+        Step("cat /graph/DATA_FORMAT.txt"),
+        Step("rg x /graph | head"),
+        Step("rg x /graph | python3 -c 'print(1)'", "Traceback (most recent call last):\nKeyError: 1"),
+        Step("ls", exit_code=2),
+        Step("sleep 99", termination="timeout"),
+        Step(tool="read", arguments={"path": "x"}, output="bad", error="file_error"),
+        Step(tool="neighbors", arguments={"node_id": 4}, output="nothing"),
+        Step(tool="search_in_graph", arguments={"query": "x"}, output="nothing"),
+        Step(tool="python", arguments={"code": "for l in open('/graph/nodes/0000.jsonl'): print(l)"}, output=""),
+    ]
+    calls = walked(steps).calls
+    assert [call.kind for call in calls] == [
+        "read", "search", "python", "other", "other", "read", "graph_neighbours", "graph_search", "python",
+    ]  # fmt: skip
+    assert [call.failed for call in calls] == [False, False, True, True, True, True, False, False, False]
+    assert [len(call.programs) for call in calls] == [0, 0, 1, 0, 0, 0, 0, 0, 1]
+
+
+def test_what_was_tried_and_what_failed(walked: Walk) -> None:
+    steps = [
+        Step("curl x; rm /graph/a", "bash: line 1: curl: command not found\nrm: x: Read-only file system", exit_code=1),
+        Step("python3 -c 'import socket'", "Permission denied"),
+    ]
+    first, second = walked(steps).calls
+    assert first.suspicions == {"network", "graph_write"}
+    assert first.sandbox_failures == {"no_program", "read_only"}
+    assert (second.suspicions, second.sandbox_failures) == ({"network"}, frozenset())
+
+
+def test_damaged_trajectories_are_told(walked: Walk, tmp_path: Path, export: Export) -> None:
+    facts = walked([Step("a", "4"), Step("b", "30")])
+    path = tmp_path / "run" / facts.file
+    good = path.read_bytes().splitlines(keepends=True)
+    context = Context(tmp_path / "run", export.node_count, None)
+
+    def again(lines: list[bytes]) -> AttemptFacts:
+        path.write_bytes(b"".join(lines))
+        return walk(Job(facts.file, facts.record, True, GOLD), context)
+
+    torn = again([*good[:-1], good[-1][:-5]])
+    assert torn.faults == [(len(good), "torn by a crash")]
+    assert torn.answer == facts.answer
+    broken = again([*good[:3], b"nonsense\n", *good[4:]])
+    assert [line for line, _ in broken.faults] == [4]
+    assert len(broken.calls) == 1
+    event = json.loads(good[2])
+    del event["text"]
+    odd = again([*good[:2], json.dumps(event).encode() + b"\n", *good[3:]])
+    assert [line for line, _ in odd.faults] == [3]
+    assert [call.line for call in odd.calls] == [5]
+    assert again([*good[:2], b"[]\n"]).faults == [(3, "not a JSON object")]
+    assert not facts.faults

@@ -1,0 +1,79 @@
+"""`harness audit`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from exporter import Export
+from tests.support.audited import Attempt, Step, make_audited_run
+from tests.support.cli import mistake, run_cli
+from tests.support.runs import make_export
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e"
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Export:
+    return make_export(tmp_path / "graph")
+
+
+@pytest.fixture
+def run(tmp_path: Path, export: Export) -> Path:
+    steps = [Step("rg a", "0 and 2"), Step("curl x", "not found", exit_code=127), Step("python3 -c 'print(1)'", "1")]
+    attempts = {"q1": [Attempt(steps, (30, 0))], "q2": [Attempt([Step("cat x")], stop="backbone_error")]}
+    return make_audited_run(tmp_path / "run", export, attempts)
+
+
+def test_text(run: Path) -> None:
+    done = run_cli("audit", str(run))
+    rows = [line for line in done.stdout.splitlines() if line]
+    assert (done.code, done.stderr) == (0, "")
+    assert rows[0].startswith(f"{run}: small, files, m; 2 questions, 2 attempts, ")
+    assert [row.split("  ")[0] for row in rows if row.isupper() or row.split("  ")[0].isupper()][:4] == [
+        "WHAT THE AGENT DID", "WHERE ANSWERS COME FROM", "WHETHER THE RUN CAN BE TRUSTED", "WHAT IT COST",
+    ]  # fmt: skip
+    (ranking,) = [row for row in rows if row.startswith("- ranking")]
+    assert ranking.split()[2:6] == ["1", "2", "50.0", "%"]
+    assert "trajectories/q1/0-0.jsonl:3 (node 0, turn 1, byte 14)" in ranking
+    verdict = rows[rows.index("WORTH A LOOK BEFORE THE RUN IS TRUSTED") :]
+    assert "  calls that tried to reach the network: 1" in verdict
+    assert "    trajectories/q1/0-0.jsonl:5" in verdict
+    assert any("infrastructure" in row for row in verdict)
+
+
+def test_json_says_the_same(run: Path) -> None:
+    one = json.loads(run_cli("audit", "--json", str(run)).stdout)
+    two = json.loads(run_cli("audit", "--json", str(run), str(run)).stdout)
+    assert two == [one, one]
+    checks = {check["name"]: check for section in one["sections"].values() for check in section["checks"]}
+    rows = {row["label"]: row for row in checks["attempts_at"]["rows"]}
+    assert rows["to reach the network"]["count"] == 1
+    assert rows["to reach the network"]["examples"][0] == {"file": "trajectories/q1/0-0.jsonl", "line": 5, "what": ""}
+
+
+def test_without_the_export(run: Path, export: Export) -> None:
+    shutil.rmtree(export.path)
+    done = run_cli("audit", str(run))
+    assert done.code == 0
+    assert done.stderr.startswith(f"{run}: what needs gold is left out: ")
+    assert "- no gold" in done.stdout
+
+
+def test_nothing_that_an_agent_wrote_reaches_the_terminal_as_it_is(tmp_path: Path, export: Export) -> None:
+    steps = [
+        Step(tool=f"x{HOSTILE}", arguments={"a": HOSTILE}, output=HOSTILE, error="unknown_tool"),
+        Step(HOSTILE, HOSTILE),
+    ]
+    run = make_audited_run(tmp_path / "run", export, {"q1": [Attempt(steps, (0,), extra={"error": HOSTILE})]})
+    output = run_cli("audit", str(run)).stdout
+    assert not set(HOSTILE) & set(output) - set("[2J]0;owned")
+
+
+def test_mistakes(tmp_path: Path, run: Path) -> None:
+    mistake(run_cli("audit", str(tmp_path / "none")), "is not a run folder", "give the folder")
+    mistake(run_cli("audit"), "needs RUN")
+    mistake(run_cli("audit", str(run), "--processes", "0"), "--processes")
