@@ -25,8 +25,9 @@ pytestmark = pytest.mark.docker
 
 # A harness of its own: opens a sandbox labelled argv[1], says so once a command runs in it, and waits for that.
 HARNESS = """
-import sys, threading, time
+import signal, sys, threading, time
 from sandbox import Spec, choose
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the tests were started with
 with choose("docker").open(Spec(graph=None, labels={"attempt": sys.argv[1]})) as sandbox:
     call = threading.Thread(target=sandbox.exec, args=("sleep 1000", 1000, 100), daemon=True)
     call.start()
