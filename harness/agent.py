@@ -60,12 +60,17 @@ class _Attempt:
             self.count("lost_in_call", task.slot.in_use)
             outcome = Outcome("sandbox_lost", error=str(error), failure=error)
         except BackboneError as error:
-            out_of_time = self.account.limit_reached(self.limits) == "time_limit"
-            outcome = Outcome("time_limit" if out_of_time else "backbone_error", error=str(error), failure=error)
+            outcome = Outcome(self._why_no_reply(), error=str(error), failure=error)
         except ContextOverflow as error:
             outcome = Outcome("context_overflow", error=str(error), failure=error)
         outcome.counts = self.counts
         return outcome
+
+    def _why_no_reply(self) -> StopReason:
+        """A request that the run's end or the time limit cut short is no failure of the endpoint's."""
+        if self.account.cancelled:
+            return "interrupted"
+        return "time_limit" if self.account.limit_reached(self.limits) == "time_limit" else "backbone_error"
 
     def _turn(self) -> None:
         """One request and all that follows from it. Raises _Stop when the attempt is over."""

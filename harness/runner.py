@@ -229,6 +229,8 @@ class _Session:
 
     def _stop(self, threads: list[threading.Thread]) -> None:
         """Let the workers end, record what did not, close every sandbox."""
+        if self.cancel.is_set():
+            getattr(self.config.backbone, "close", lambda: None)()  # ends waits for rate limits, and requests
         deadline = time.monotonic() + _STOP_SECONDS
         for _ in threads:
             self.jobs.put(None)

@@ -7,14 +7,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from harness.backbones.profiles import DEFAULT_MODEL, Profile, bare_profile, load_profile, profile_names
+from harness.backbones.profiles import (
+    DEFAULT_MODEL,
+    UNKNOWN_WINDOW,
+    Profile,
+    bare_profile,
+    load_profile,
+    profile_names,
+)
 from harness.errors import UserError
 from harness.messages import Backbone
 
+if TYPE_CHECKING:
+    from harness.backbones.http import HttpBackbone
+
 __all__ = ["DEFAULT_MODEL", "OTHERS", "Profile", "load_profile", "make_backbone", "profile_names"]
+
+_Notice = Callable[[str], None]
+_Overrides = Mapping[str, Any] | None
 
 OTHERS: Final = ("scripted:FILE", "replay:RUN", "manual", "demo")
 
@@ -27,7 +41,7 @@ def make_backbone(
     *,
     base_url: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    notice: Callable[[str], None] = lambda _: None,
+    notice: _Notice = lambda _: None,
 ) -> tuple[Backbone, Profile]:
     """The model that `name` stands for, a profile or one of OTHERS. `overrides` are the `model.` keys of `--set`.
 
@@ -39,25 +53,35 @@ def make_backbone(
         return _endpoint(load_profile(name, base_url=base_url, overrides=overrides, others=OTHERS), notice)
     if base_url is not None:
         raise UserError(f"model '{name}' has no endpoint, so --base-url means nothing to it", "leave out --base-url")
-    return make(argument, overrides)
+    return make(argument, overrides, notice)
 
 
-def _endpoint(profile: Profile, notice: Callable[[str], None]) -> tuple[Backbone, Profile]:
+def _endpoint(profile: Profile, notice: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.http import HttpBackbone
 
     if profile.endpoint is None:
         raise UserError(f"model '{profile.name}' has no endpoint", "--base-url URL, or endpoint in its profile")
-    return HttpBackbone(profile, notice), profile
+    model = HttpBackbone(profile, notice)
+    return model, profile if profile.window else replace(profile, window=_window(model, notice))
 
 
-def _scripted(argument: str, overrides: Mapping[str, Any] | None) -> tuple[Backbone, Profile]:
+def _window(model: HttpBackbone, notice: _Notice) -> int:
+    """The context window as the server says, else a guess that is told."""
+    if (found := model.window()) is not None:
+        notice(f"{model.name}: context window of {found:,} tokens, as its server says")
+        return found
+    notice(f"{model.name}: context window unknown, taken as {UNKNOWN_WINDOW:,} tokens; --set model.window=N sets it")
+    return UNKNOWN_WINDOW
+
+
+def _scripted(argument: str, overrides: _Overrides, _: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.scripted import ScriptedBackbone
 
     backbone = ScriptedBackbone(Path(argument))
     return backbone, bare_profile(backbone.name, overrides)
 
 
-def _replay(argument: str, overrides: Mapping[str, Any] | None) -> tuple[Backbone, Profile]:
+def _replay(argument: str, overrides: _Overrides, _: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.replay import ReplayBackbone, recordings_of_run, window_of_run
 
     run = Path(argument)
@@ -66,18 +90,19 @@ def _replay(argument: str, overrides: Mapping[str, Any] | None) -> tuple[Backbon
     return backbone, bare_profile(backbone.name, overrides, **({"window": window} if window else {}))
 
 
-def _demo(_: str, overrides: Mapping[str, Any] | None) -> tuple[Backbone, Profile]:
+def _demo(_: str, overrides: _Overrides, notice: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.replay import ReplayBackbone, recordings_of_demo
 
+    notice("demo: recorded turns, no model is asked; their commands run live in the sandbox")
     return ReplayBackbone("demo", recordings_of_demo()), bare_profile("demo", overrides)
 
 
-def _manual(_: str, overrides: Mapping[str, Any] | None) -> tuple[Backbone, Profile]:
+def _manual(_: str, overrides: _Overrides, __: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.manual import ManualBackbone
 
     return ManualBackbone(), bare_profile("manual", overrides)
 
 
-_Maker = Callable[[str, Mapping[str, Any] | None], tuple[Backbone, Profile]]
+_Maker = Callable[[str, _Overrides, _Notice], tuple[Backbone, Profile]]
 _WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay}
 _PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo}

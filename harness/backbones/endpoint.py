@@ -113,7 +113,7 @@ class Endpoint:
         return value
 
     def close(self) -> None:
-        """End waiting and close connections; requests under way fail."""
+        """End waiting and close connections; a request under way that fails is not sent again."""
         self.limiter.stop()
         self._client.close()
 

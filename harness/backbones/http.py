@@ -7,7 +7,7 @@ more to encode late in a conversation, and one request's conversation is a prefi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from harness.backbones import jsontext
 from harness.backbones.chat import CHAT
@@ -17,6 +17,7 @@ from harness.backbones.faults import Refused
 from harness.backbones.jsontext import Body
 from harness.backbones.profiles import Profile
 from harness.backbones.responses import RESPONSES
+from harness.backbones.window import served_window
 from harness.messages import Entry, Reply, Request, ToolSpec
 
 DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (CHAT, RESPONSES)}
@@ -71,9 +72,10 @@ class HttpBackbone:
         wires = [self._dialect.wire(entry) for entry in request.entries]
         return Body(head, [wire for wire in wires if wire], tail)
 
-    def models(self) -> Any:
-        """The endpoint's list of models as parsed JSON; None where it has none."""
-        return self._endpoint.fetch("models")
+    def window(self) -> int | None:
+        """The model's context window in tokens, as its server says; None where it doesn't."""
+        profile = self._endpoint.profile
+        return served_window(self._endpoint.fetch, profile.endpoint or "", profile.model)
 
     def close(self) -> None:
         """End waiting and close connections."""

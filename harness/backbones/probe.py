@@ -19,14 +19,6 @@ _TOOL: Final = ToolSpec(
     "Report a number.",
     {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
 )
-_WINDOW_KEYS: Final = (
-    "max_model_len",  # vLLM
-    "context_length",  # OpenRouter, Together
-    "context_window",  # Groq
-    "max_context_length",  # LM Studio
-    "n_ctx",  # llama.cpp
-    "n_ctx_train",
-)
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ def probe(profile: Profile) -> Probe:
     """Ask once, without retries. Raises UserError where the key is missing; everything else is in the result."""
     once = replace(profile, tries=1, timeout=min(profile.timeout, 120.0))
     with closing(HttpBackbone(once)) as model:
-        window = window_in(model.models(), profile.model)
+        window = model.window()
         asked = Request(AttemptKey("probe", 0, 0), 1, _QUESTION, (Entry("user", _QUESTION),), (_TOOL,), "required")
         try:
             reply = model.complete(asked)
@@ -66,18 +58,6 @@ def probe(profile: Profile) -> Probe:
         window=window,
         repairs=tuple(str(note["kind"]) for note in reply.notes),
     )
-
-
-def window_in(listing: Any, model: str) -> int | None:
-    """The context window that a server's list of models gives for one of them (vLLM, llama.cpp, OpenRouter, …)."""
-    entries = listing.get("data") if isinstance(listing, Mapping) else None
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, Mapping) and entry.get("id") == model:
-            meta = entry.get("meta")
-            tables = [entry, meta] if isinstance(meta, Mapping) else [entry]
-            values = [table.get(key) for table in tables for key in _WINDOW_KEYS]
-            return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v > 0), None)
-    return None
 
 
 def _fits(reply: Reply) -> bool:

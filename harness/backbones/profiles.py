@@ -24,6 +24,7 @@ from harness.settings import build, merge
 from harness.suggest import hint
 
 DEFAULT_MODEL = "gpt-6-luna"
+UNKNOWN_WINDOW = 128_000  # tokens, where neither a profile nor a server says
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Profile:
     api: Literal["chat", "responses"] = "chat"
     endpoint: str | None = "https://api.openai.com/v1"  # None: whoever answers is not behind HTTP
     key_variable: str | None = "OPENAI_API_KEY"  # None: the endpoint needs no key
-    window: int = 128_000
+    window: int | None = None  # None: what the server says, else UNKNOWN_WINDOW
     effort: str | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -64,7 +65,7 @@ class Profile:
         if self.api == "responses" and self.seed is not None:
             raise ValueError("seed is no parameter of the responses API")
         for name in ("window", "timeout", "connect_timeout", "idle_timeout", "tries"):
-            if getattr(self, name) <= 0:
+            if (value := getattr(self, name)) is not None and value <= 0:
                 raise ValueError(f"{name} must be greater than 0")
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def load_profile(
 
 def bare_profile(name: str, overrides: Mapping[str, Any] | None = None, **values: Any) -> Profile:
     """The profile of something that needs neither endpoint nor key. Raises UserError for overrides."""
-    table = {"name": name, "model": name, "endpoint": None, "key_variable": None, **values}
+    table = {"name": name, "model": name, "endpoint": None, "key_variable": None, "window": UNKNOWN_WINDOW, **values}
     return build(Profile, merge(table, overrides or {}), f"model '{name}'")
 
 

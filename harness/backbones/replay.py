@@ -36,6 +36,8 @@ class _Recording:
 class ReplayBackbone:
     """Says what was said before. `query_ids` are the questions that it knows."""
 
+    replays = True  # its notes compare each result with the recorded one
+
     def __init__(self, name: str, files: Sequence[Path]) -> None:
         """Reads the first event of each trajectory. Raises UserError where one isn't a trajectory."""
         self.name = name

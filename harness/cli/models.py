@@ -1,45 +1,94 @@
-"""`harness models`: what the model profiles are."""
+"""`harness models`: what the model profiles are, and what an endpoint supports."""
 
 from __future__ import annotations
 
 import click
 
 from harness.backbones import OTHERS, Profile, load_profile, profile_names
+from harness.cli.errors import INFRASTRUCTURE
 from harness.cli.modes import settings
 from harness.cli.options import json_option
 from harness.cli.output import print_json, table
-from harness.text import number
+from harness.errors import BackboneError, UserError
+from harness.text import duration, number
 
 
 @click.command()
 @click.argument("name", required=False)
+@click.option("--probe", "asked", is_flag=True, help="Send NAME one tiny request and say what its endpoint supports.")
+@click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible endpoint instead of the profile's.")
 @json_option
-def command(name: str | None, as_json: bool) -> None:
+def command(name: str | None, asked: bool, base_url: str | None, as_json: bool) -> int:
     """List the model profiles, or print profile NAME in full.
 
     Profiles of your own are tables [models.NAME] in the config file, with the keys that are printed here. Whether a
     key is set is said; the key never is.
 
     \b
-    Example:
+    Examples:
       $ harness models gpt-5.2
+      $ harness models my-model --base-url http://localhost:8000/v1 --probe
     """
     if name is None:
-        profiles = [load_profile(each) for each in profile_names()]
-        if as_json:
-            print_json([_as_dict(profile) for profile in profiles])
-        else:
-            header = ("model", "id", "api", "effort", "window", "price in", "cached", "out", "key", "endpoint")
-            click.echo(table(header, [_row(profile) for profile in profiles], "    rrrr"))
-            click.echo(f"\nnot profiles, and named to --model too: {', '.join(OTHERS)}")
-        return
-    profile = load_profile(name)
+        if asked or base_url is not None:
+            raise UserError(
+                "--probe and --base-url need the NAME of a model", f"profiles: {', '.join(profile_names())}"
+            )
+        _list([load_profile(each) for each in profile_names()], as_json)
+        return 0
+    profile = load_profile(name, base_url=base_url)
+    if asked:
+        return _probe(profile, as_json)
     if as_json:
         print_json(_as_dict(profile))
-        return
+        return 0
     for key, value in settings(profile.as_dict()):
         click.echo(f"{key} = {value}")
     click.echo(f"# key: {_key(profile)}")
+    return 0
+
+
+def _list(profiles: list[Profile], as_json: bool) -> None:
+    if as_json:
+        print_json([_as_dict(profile) for profile in profiles])
+        return
+    header = ("model", "id", "api", "effort", "window", "price in", "cached", "out", "key", "endpoint")
+    click.echo(table(header, [_row(profile) for profile in profiles], "    rrrr"))
+    click.echo(f"\nnot profiles, and named to --model too: {', '.join(OTHERS)}")
+
+
+def _probe(profile: Profile, as_json: bool) -> int:
+    """Ask the endpoint and print what it can do; 3 where it fails."""
+    from harness.backbones.probe import probe  # noqa: PLC0415 - brings the openai SDK, half a second
+
+    found = probe(profile)
+    if as_json:
+        print_json({"model": profile.name, "endpoint": profile.endpoint, **found.as_dict()})
+        return INFRASTRUCTURE if found.error else 0
+    if found.error:
+        raise BackboneError(f"model '{profile.name}': {found.error}")
+    rows = [
+        ("endpoint", f"{profile.endpoint} ({profile.api}), answered in {duration(found.seconds)}"),
+        ("tool calls", _calls(found.tools, found.arguments)),
+        ("reasoning", {True: "shown or counted", False: "none this time", None: "not told"}[found.reasoning]),
+        ("usage", ", ".join(found.usage) or "not reported: costs and sizes are estimates"),
+        ("cached tokens", "reported" if "cached" in found.usage else "not reported"),
+        ("context window", f"{_window(found.window)} (profile: {_window(profile.window)})"),
+        ("mended", ", ".join(found.repairs) or "nothing"),
+    ]
+    for what, text in rows:
+        click.echo(f"{what:<16}{text}")
+    return 0
+
+
+def _calls(came: bool | None, fit: bool | None) -> str:
+    if not came:
+        return "none, though one was required"
+    return "made when required" if fit else "made when required, with arguments that do not fit"
+
+
+def _window(tokens: int | None) -> str:
+    return "not told" if tokens is None else f"{tokens:,} tokens"
 
 
 def _as_dict(profile: Profile) -> dict[str, object]:

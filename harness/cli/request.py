@@ -46,6 +46,11 @@ class Job:
         """Whether a person at this terminal is the model."""
         return getattr(self.backbone, "interactive", False)
 
+    @property
+    def replays(self) -> bool:
+        """Whether the model's words are recorded ones, so that results can be compared with theirs."""
+        return getattr(self.backbone, "replays", False)
+
 
 @dataclass(frozen=True)
 class Request:

@@ -163,7 +163,16 @@ def _report(jobs: Sequence[Job]) -> None:
     print_scores(scores)
     click.echo()
     for job in jobs:
+        if job.replays:
+            click.echo(_compared(job.out))
         click.echo(f"run folder: {job.out}")
+
+
+def _compared(run: Path) -> str:
+    """How many of a replay's results were as recorded."""
+    counts = [record.counts for record in read_ledger(run)]
+    differ = sum(count.get("replay_difference", 0) for count in counts)
+    return f"replay: {sum(count.get('calls', 0) for count in counts) - differ} results as recorded, {differ} differ"
 
 
 def _out(request: Request, jobs: Sequence[Job]) -> list[str]:

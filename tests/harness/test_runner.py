@@ -13,6 +13,7 @@ from typing import Any, Self
 import pytest
 
 from exporter import Export
+from harness.backbones.http import HttpBackbone
 from harness.errors import BackboneError, ProbeFailed, QuotaExhausted, UserError
 from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Reply, Request
@@ -22,6 +23,8 @@ from harness.runner import RunConfig, RunOutcome, execute
 from harness.schemas import check_run
 from harness.settings import parse_assignments
 from sandbox import Backend, Sandbox, Spec
+from tests.support.server import Behaviour, Received, ScriptedServer, rate_limited
+from tests.support.talk import profile
 from tests.support.words import Turn, Words, bash, calls, says
 
 Make = Callable[..., RunConfig]
@@ -258,6 +261,20 @@ def test_ctrl_c_records_what_was_in_flight_and_resume_finishes(make: Make) -> No
     assert (outcome.scored, outcome.open) == (3, 0)
     assert len(backbone.requests) == 2
     assert list(check_run(config.out)) == []
+
+
+def test_ctrl_c_ends_a_wait_for_a_rate_limit(make: Make) -> None:
+    def script(received: Received) -> Behaviour:
+        if received.number == 2:
+            _thread.interrupt_main()
+        return rate_limited("3600")
+
+    with ScriptedServer(script) as server:
+        model = HttpBackbone(profile(server.url, max_wait=7200.0))
+        outcome, _ = run(config := make([], count=2, workers=2, backbone=model))
+    assert (outcome.interrupted, outcome.open) == (True, 2)
+    for record in read_ledger(config.out):
+        assert (record.stop_reason, record.error) == ("interrupted", "stopped while waiting for the model's endpoint")
 
 
 def test_resuming_a_finished_run_asks_nothing(make: Make) -> None:

@@ -87,12 +87,15 @@ class ScriptedServer:
         port: int = 0,
         keep: bool = True,
         models: Sequence[Mapping[str, Any]] | None = None,
+        pages: Mapping[str, Any] | None = None,
     ) -> None:
-        """`keep=False` counts requests without keeping them (benchmarks). `models` is what GET /models lists."""
+        """`keep=False` counts requests without keeping them (benchmarks). `models` is what GET /v1/models lists,
+        `pages` are JSON documents by path; any other path is not found."""
         self.script: Script = script if callable(script) else in_order(script)
         self.requests: list[Received] = []
         self.faults: list[str] = []
-        self.models = models or [{"id": "scripted", "object": "model", "owned_by": "tests"}]
+        listing = {"object": "list", "data": models or [{"id": "scripted", "object": "model", "owned_by": "tests"}]}
+        self.pages = {"/v1/models": listing, **(pages or {})}
         self.stopping = threading.Event()
         self._count = 0
         self._keep = keep
@@ -199,8 +202,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        listing = {"object": "list", "data": self.server.owner.models}
-        self._send(Behaviour(body=json.dumps(listing).encode()))
+        page = self.server.owner.pages.get(self.path)
+        self._send(refuse(404) if page is None else Behaviour(body=json.dumps(page).encode()))
 
     def do_POST(self) -> None:
         owner = self.server.owner

@@ -85,7 +85,9 @@ def test_words_from_files_need_no_openai_import(tmp_path):
 
 
 def test_the_demo_is_recorded_over_questions_of_the_sample(biogo):
-    model, profile = make_backbone("demo")
+    notices: list[str] = []
+    model, profile = make_backbone("demo", notice=notices.append)
+    assert notices == ["demo: recorded turns, no model is asked; their commands run live in the sandbox"]
     questions = {row["id"]: row["query"] for row in biogo.queries()}
     assert len(model.query_ids) >= 5
     assert set(model.query_ids) <= questions.keys()

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from harness.backbones.probe import probe, window_in
+from harness.backbones.probe import probe
 from tests.support.server import ScriptedServer, call, refuse, say
 from tests.support.talk import profile
 
@@ -48,20 +46,3 @@ def test_a_refusal_is_reported_after_one_request():
     found, server = ask(refuse(500, "out of order"), tries=10)
     assert found.error is not None and "out of order" in found.error
     assert server.count == 1
-
-
-@pytest.mark.parametrize(
-    ("listing", "window"),
-    [
-        ({"data": [{"id": "m", "max_model_len": 4096}]}, 4096),
-        ({"data": [{"id": "x", "n_ctx": 1}, {"id": "m", "meta": {"n_ctx_train": 8192}}]}, 8192),
-        ({"data": [{"id": "m", "context_length": 0}]}, None),
-        ({"data": [{"id": "m", "context_length": True, "meta": 3}]}, None),
-        ({"data": [3, None]}, None),
-        ({"data": 7}, None),
-        ([], None),
-        (None, None),
-    ],
-)
-def test_the_window_in_a_list_of_models(listing, window):
-    assert window_in(listing, "m") == window

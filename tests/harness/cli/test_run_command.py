@@ -130,6 +130,14 @@ class TestWhatAUserSees:
         assert len(server.requests) == 4
         assert "q1" in result.stderr
 
+    def test_a_replay_says_how_many_results_are_as_recorded(self, run: Run, tmp_path: Path) -> None:
+        changing = [turn(command="cat /proc/sys/kernel/random/uuid", query_id="q2"), turn("ANSWER: [4]", query_id="q2")]
+        script = jsonl(tmp_path / "s.jsonl", [turn(command="ls $GRAPH"), turn("ANSWER: [0]"), *changing])
+        assert run("--model", f"scripted:{script}").stdout.count("replay: ") == 0
+        again = run("--model", f"replay:{tmp_path / 'run'}", "--out", str(tmp_path / "again"))
+        assert again.code == 0, again
+        assert "\nreplay: 2 results as recorded, 1 differ\nrun folder: " in again.stdout
+
     def test_failures_of_infrastructure_are_told_apart(self, run: Run, tmp_path: Path) -> None:
         short = jsonl(tmp_path / "short.jsonl", [turn("ANSWER: [0]", query_id="q1"), turn("x", "ls", query_id="q2")])
         result = run("--model", f"scripted:{short}", "--limit", "2")
