@@ -103,7 +103,7 @@ def test_every_question_is_asked_and_the_folder_keeps_its_contract(make: Make) -
 def test_gold_and_labels_never_enter_the_run_folder_or_the_sandbox(make: Make, biogo: Export) -> None:
     canary = biogo.manifest["canary"]
     look = f"""for folder in /*; do
-        case $folder in /proc|/dev|/sys) ;; *) rg -uuu --no-messages {canary} $folder ;; esac
+        case $folder in /proc|/dev|/sys|/usr|/lib*|/bin|/sbin) ;; *) rg -uuu --no-messages {canary} $folder ;; esac
     done; ls -R /graph; ls /graph/.. /graph/../queries; env"""
     config = make([calls(bash(look)), says("ANSWER: [1]")], count=1)
     run(config)
