@@ -22,6 +22,7 @@ COMMANDS = {
     "audit": "Say what agents did in runs, where answers come from, and whether to trust them.",
     "replay": "Run a saved run's commands again and compare what the model saw.",
     "convert": "Write a saved run in another tool's format.",
+    "import": "Make a run folder of runs made elsewhere, to audit, score and compare them.",
     "report": "Make the table of an ablation, or a page on its runs.",
     "show": "Read a run or one of its trajectories in the terminal.",
     "graphs": "List the graphs there are.",
