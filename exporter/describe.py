@@ -77,8 +77,9 @@ def data_format(files: Path, schema: dict[str, Any], view: View = WHOLE) -> str:
         file=shard_file(0),
         record=record,
     )
+    relations = [relation for relation in schema["relations"] if relation["rows"]]
     if view.edges:
-        text += _edges_part(files, schema["relations"], view) if schema["relations"] else _NO_EDGES
+        text += _edges_part(files, relations, view) if relations else _NO_EDGES
     last = LAST_LINES[view.words]
     return f"{text}\n{last}\n" if last else text
 

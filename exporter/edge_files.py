@@ -2,7 +2,8 @@
 
 A relation whose source stores every edge in both directions is recognised without holding its edges: two sums over
 keyed hashes of the rows, one of (source, target, attributes), one of (target, source, attributes), are equal where
-the two multisets are. Its file is then read once more and every second row left out.
+the two multisets are. Its file is then read once more and every second row left out. One that comes as a whole is put
+in order and halved before it is written.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from exporter import tsv
+from exporter.edge_arrays import in_order
 from exporter.edge_blocks import Ids, TypeIds, canonical, checked_edge_blocks, count_triples
 from exporter.folder import HashedFile
 from exporter.layout import edge_file
 from exporter.source import EdgeBlock
 
 _MASK = (1 << 64) - 1
+_ROWS = 2_000_000  # of a whole relation, written at a time
 Hashes = NDArray[np.uint64]
 
 
@@ -42,6 +45,7 @@ class _Relation:
         self.forward_sum = 0
         self.backward_sum = 0
         self.symmetric = False
+        self.whole = False  # came in one block, in order, and halved where symmetric
         self.file.write(self.header)
 
     @property
@@ -50,12 +54,12 @@ class _Relation:
 
 
 class EdgeFiles:
-    """Writes edges, relation ids in the order in which the relations first occur.
+    """Writes edges, relation ids in the order of `relations`, further ones in the order in which they first occur.
 
     `type_ids` is the type of each node; type names by id are needed for the schema only.
     """
 
-    def __init__(self, files: Path, type_ids: TypeIds) -> None:
+    def __init__(self, files: Path, type_ids: TypeIds, relations: Sequence[str] = ()) -> None:
         self._files = files
         self._type_ids = type_ids
         self._relations: dict[str, _Relation] = {}
@@ -63,6 +67,15 @@ class EdgeFiles:
         self._keys = [np.uint64(secrets.randbits(64) | 1) for _ in range(3)]
         self.written: dict[str, dict[str, int | str]] = {}
         (files / "edges").mkdir()
+        for name in relations:
+            self._relation(name, ())
+
+    def _relation(self, name: str, attributes: Sequence[str]) -> _Relation:
+        relation = self._relations.get(name)
+        if relation is None:
+            relation = _Relation(len(self._relations), attributes, self._files)
+            self._relations[name] = relation
+        return relation
 
     @property
     def count(self) -> int:
@@ -70,10 +83,10 @@ class EdgeFiles:
 
     def add(self, block: EdgeBlock) -> None:
         """Write a block of edges behind those of its relation."""
-        relation = self._relations.get(block.relation)
-        if relation is None:
-            relation = _Relation(len(self._relations), list(block.attributes), self._files)
-            self._relations[block.relation] = relation
+        relation = self._relation(block.relation, list(block.attributes))
+        if block.whole:
+            self._add_whole(relation, block)
+            return
         texts = _attribute_texts(block)
         relation.file.write(_table(block.sources, block.targets, texts))
         relation.rows += len(block.sources)
@@ -83,6 +96,16 @@ class EdgeFiles:
         extra = None if texts is None else texts.hash(int(self._keys[2])).to_numpy()
         relation.forward_sum += self._hash_sum(block.sources, block.targets, extra)
         relation.backward_sum += self._hash_sum(block.targets, block.sources, extra)
+
+    def _add_whole(self, relation: _Relation, block: EdgeBlock) -> None:
+        sources, targets, relation.symmetric = in_order(self._type_ids, block.sources, block.targets)
+        for start in range(0, len(sources), _ROWS):
+            rows = slice(start, start + _ROWS)
+            relation.file.write(_table(sources[rows], targets[rows], None))
+            relation.triples.update(count_triples(self._type_ids, sources[rows], targets[rows]))
+        relation.rows = len(sources)
+        relation.source_rows = len(block.sources)
+        relation.whole = True
 
     def _hash_sum(self, first: Ids, second: Ids, extra: Hashes | None) -> int:
         rows = first.view(np.uint64) * self._keys[0] + second.view(np.uint64) * self._keys[1]
@@ -94,7 +117,7 @@ class EdgeFiles:
         """Put every file on disk, relations stored in both directions halved."""
         for number, relation in enumerate(self._relations.values()):
             same = (relation.forward_sum - relation.backward_sum) & _MASK == 0
-            if same and relation.self_loops < relation.rows:
+            if same and relation.self_loops < relation.rows and not relation.whole:
                 self._halve(number, relation)
             self.written[edge_file(number)] = relation.file.finish()
 
@@ -129,6 +152,7 @@ class EdgeFiles:
                 "file": edge_file(number),
                 "rows": relation.rows,
                 "symmetric": relation.symmetric,
+                **({"source_rows": relation.source_rows} if relation.symmetric else {}),
                 "triples": [
                     {"head": type_names[head], "tail": type_names[tail], "count": count}
                     for (head, tail), count in sorted(relation.triples.items())

@@ -47,6 +47,19 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
+def hash_file(path: Path, progress: Progress | None = None) -> dict[str, int | str]:
+    """Bytes and sha256 of a file. Raises ExportError where it can't be read."""
+    try:
+        with io.BufferedReader(_Counted(path, progress), BLOCK_BYTES) as file:
+            while file.read(BLOCK_BYTES):
+                pass
+            counted = file.raw
+            assert isinstance(counted, _Counted)
+            return {"bytes": counted.bytes, "sha256": counted.sha256.hexdigest()}
+    except OSError as error:
+        raise ExportError(f"cannot read {path}: {error.strerror}") from error
+
+
 class InputFile(AbstractContextManager["InputFile"]):
     """One input file, opened for a single pass. Raises ExportError where it can't be read."""
 

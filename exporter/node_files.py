@@ -18,6 +18,7 @@ from exporter.edge_blocks import TypeIds
 from exporter.errors import ExportError
 from exporter.folder import HashedFile
 from exporter.layout import SHARD_NODES, shard_file
+from exporter.plain import plain
 from exporter.source import Node
 
 _SHAPES = 10_000  # distinct combinations of attributes and kinds held before they are added up
@@ -28,6 +29,7 @@ _KINDS: dict[type, str] = {
     float: "number",
     NoneType: "null",
     list: "array",
+    tuple: "array",
     dict: "object",
 }
 
@@ -37,11 +39,20 @@ def _written_type(value: Any) -> type:
     return NoneType if isinstance(value, float) and not math.isfinite(value) else type(value)
 
 
-def encode(record: Mapping[str, Any]) -> bytes:
-    """One record as a line of compact JSON; NaN and infinities become null."""
+def encode(record: dict[str, Any]) -> bytes:
+    """One record as a line of compact JSON; NaN and infinities become null.
+
+    What orjson refuses (integers beyond 64 bits, sets, keys that are no texts, halves of surrogate pairs) is made plain
+    in `record` itself. Raises ExportError for a value that JSON has nothing for.
+    """
     try:
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # an integer beyond 64 bits
+    except TypeError:
+        try:
+            record.update(plain(record))
+        except ValueError as error:
+            where = f"node {record['node_id']}" if "node_id" in record else f"question {record['id']}"
+            raise ExportError(f"{where}: {error}") from error
         return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -99,12 +110,15 @@ def coverage(count: int, total: int) -> float:
 
 
 class NodeFiles:
-    """Writes records in the order of their ids. Memory: 13 bytes a node."""
+    """Writes records in the order of their ids. Memory: 13 bytes a node.
 
-    def __init__(self, files: Path, candidates: Collection[str] | None) -> None:
+    `types` are the first node types in the order of their ids; further ones follow as they occur.
+    """
+
+    def __init__(self, files: Path, candidates: Collection[str] | None, types: Collection[str] = ()) -> None:
         self._files = files
         self._candidates = None if candidates is None else frozenset(candidates)
-        self._types: dict[str, int] = {}
+        self._types: dict[str, int] = {name: number for number, name in enumerate(types)}
         self._type_ids = array("i")
         self._offsets = array("q")
         self._is_candidate = bytearray()
@@ -124,20 +138,20 @@ class NodeFiles:
             self._finish_shard()
             self._shard = HashedFile(self._files / shard_file(node_id // SHARD_NODES))
         assert self._shard is not None
-        attributes = {"source_id": node.source_id, **node.attributes}
         candidate = self._candidates is None or node.type in self._candidates
-        self._offsets.append(self._shard.size)
-        self._type_ids.append(self._types.setdefault(node.type, len(self._types)))
-        self._is_candidate.append(candidate)
-        self._statistics.add(node.type, attributes)
-        record = {
+        record: dict[str, Any] = {
             "node_id": node_id,
             "node_type": node.type,
             "name": node.name,
             "is_candidate": candidate,
-            "attributes": attributes,
+            "attributes": {"source_id": node.source_id, **node.attributes},
         }
-        self._shard.write(encode(record))
+        line = encode(record)
+        self._offsets.append(self._shard.size)
+        self._type_ids.append(self._types.setdefault(node.type, len(self._types)))
+        self._is_candidate.append(candidate)
+        self._statistics.add(node.type, record["attributes"])
+        self._shard.write(line)
 
     def _finish_shard(self) -> None:
         if self._shard is not None:
@@ -157,7 +171,7 @@ class NodeFiles:
 
     @property
     def type_names(self) -> list[str]:
-        """Node type names by id: the order in which they first occurred."""
+        """Node type names by id."""
         return list(self._types)
 
     @property

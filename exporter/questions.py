@@ -19,17 +19,18 @@ _NEEDED = ("id", "query")
 _KNOWN = (*_NEEDED, "answer_ids", "split")
 
 
-def read_questions(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_questions(path: Path, opened: InputFile | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line, question): `id` and `query` (texts), `answer_ids` (texts), `split` ("" where it has none), and what
     else the file has.
 
     In CSV and TSV `answer_ids` is a JSON or Python list, or a single id. Raises ExportError that names the line: a
-    field that is missing or misspelt, a text that is empty, an id that occurs twice, an empty file.
+    field that is missing or misspelt, a text that is empty, an id that occurs twice, an empty file. `opened` is `path`
+    where the caller wants to describe what was read.
     """
     kind = kind_of(path, ("jsonl", "csv", "tsv"))
     bad = BadRows("stop")
     seen: set[str] = set()
-    with InputFile(path) as file:
+    with opened or InputFile(path) as file:
         for line, row in json_rows(file, bad) if kind == "jsonl" else _table_rows(file, kind, bad):
             question, problem = _checked(row)
             if not problem and question["id"] in seen:
@@ -112,9 +113,9 @@ def _listed(text: str) -> Any:
     return text
 
 
-def mapped_questions(path: Path, node_id: Callable[[str], int | None], canary: str) -> Iterator[dict[str, Any]]:
-    """Questions with gold in node ids, as the export keeps them; each carries the canary that must never be seen
-    in a sandbox. Raises ExportError for an answer that the graph doesn't have."""
+def mapped_questions(path: Path, node_id: Callable[[str], int | None]) -> Iterator[dict[str, Any]]:
+    """Questions with gold in node ids, as the export keeps them. Raises ExportError for an answer that the graph
+    doesn't have."""
     for line, question in read_questions(path):
         gold = []
         for source_id in question["answer_ids"]:
@@ -125,7 +126,7 @@ def mapped_questions(path: Path, node_id: Callable[[str], int | None], canary: s
                     "answer_ids are ids of the node table",
                 )
             gold.append(found)
-        yield {**question, "answer_ids": gold, "canary": canary}
+        yield {**question, "answer_ids": gold}
 
 
 def counts(questions: list[dict[str, Any]]) -> dict[str, Any]:

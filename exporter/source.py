@@ -31,17 +31,28 @@ class Node:
 class EdgeBlock:
     """Edges of one relation: node ids of equal length, and a column for each attribute (None where it has none).
 
-    Every block of a relation has the same attributes in the same order.
+    Every block of a relation has the same attributes in the same order. `whole` says that this is the relation's only
+    block and has no attributes: it is put in order (by source, then target) before it is written.
     """
 
     relation: str
     sources: NDArray[np.int64]
     targets: NDArray[np.int64]
     attributes: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    whole: bool = False
 
 
 class Source(Protocol):
-    """Where a graph comes from. `nodes` is exhausted before `edges` is asked for; both are read once."""
+    """Where a graph comes from. `nodes` is exhausted before `edges` is asked for, `edges` before `questions`; each is
+    read once."""
+
+    @property
+    def node_types(self) -> Sequence[str]:
+        """Node types in the order of their ids, as far as the source says; further ones follow as they occur."""
+
+    @property
+    def relations(self) -> Sequence[str]:
+        """Relations in the order of their ids, likewise."""
 
     def nodes(self) -> Iterator[Node]:
         """Every node, in the order of their ids."""
@@ -51,6 +62,10 @@ class Source(Protocol):
 
     def node_id(self, source_id: str) -> int | None:
         """The node id of a source's own id, for questions; None if there is no such node."""
+
+    def questions(self) -> Iterator[dict[str, Any]]:
+        """The questions that come with the source: `id`, `query`, `answer_ids` (node ids), `split`, and what else it
+        says of them."""
 
     def describe(self) -> dict[str, Any]:
         """What the manifest says of the source once all is read: kind, input files with their hashes, rows skipped."""

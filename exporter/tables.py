@@ -38,6 +38,12 @@ class TablesSource:
         self._ids: dict[str, int] = {}
         self._inputs: list[dict[str, Any]] = []
 
+    node_types: Sequence[str] = ()
+    relations: Sequence[str] = ()
+
+    def questions(self) -> Iterator[dict[str, Any]]:
+        return iter(())
+
     def node_id(self, source_id: str) -> int | None:
         return self._ids.get(source_id)
 

@@ -54,11 +54,11 @@ def write_export(
 def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collection[str] | None, name: str) -> None:
     files = folder / FILES
     files.mkdir()
-    nodes = NodeFiles(files, candidates)
+    nodes = NodeFiles(files, candidates, source.node_types)
     for node in source.nodes():
         nodes.add(node)
     nodes.finish(folder / "index")
-    edges = EdgeFiles(files, nodes.type_ids)
+    edges = EdgeFiles(files, nodes.type_ids, source.relations)
     for block in source.edges():
         edges.add(block)
     edges.finish()
@@ -75,7 +75,8 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
 
     canary = f"canary-{secrets.token_hex(16)}"
     (folder / QUERIES).parent.mkdir()
-    questions = [] if queries is None else list(mapped_questions(queries, source.node_id, canary))
+    asked = source.questions() if queries is None else mapped_questions(queries, source.node_id)
+    questions = [{**question, "canary": canary} for question in asked]
     if questions:
         lines = b"".join(map(encode, questions))
         written[QUERIES] = _written(folder / QUERIES, lines)

@@ -1,0 +1,32 @@
+"""The text of a node that searches rank on: STaRK's documents for its graphs, else all that its attributes say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from exporter.stark.datasets import DATASETS
+
+
+def document_maker(source: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
+    """The function that makes a node's text from its record. `source` is the manifest's entry of that name."""
+    dataset = DATASETS.get(str(source.get("dataset"))) if source.get("kind") == "stark" else None
+    return dataset.document if dataset else attributes_text
+
+
+def attributes_text(record: Mapping[str, Any]) -> str:
+    """A line for each attribute but the source's own id, with every text and number in it."""
+    lines = (
+        f"{key}: {' '.join(_words(value))}"
+        for key, value in record["attributes"].items()
+        if key != "source_id" and value not in (None, "", [], {})
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [word for item in value for word in _words(item)]
+    if isinstance(value, dict):
+        return [word for key, item in value.items() for word in (key, *_words(item))]
+    return [] if value is None else [str(value)]

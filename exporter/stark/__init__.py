@@ -1,0 +1,11 @@
+"""STaRK's three graphs (Amazon, MAG, Prime) in their on-disk form, https://huggingface.co/datasets/snap-stanford/stark.
+
+docs/stark.md says what is read, what becomes of missing values, and how the documents' text differs from STaRK's.
+"""
+
+from exporter.stark.dataset import Dataset
+from exporter.stark.datasets import DATASETS
+from exporter.stark.export import export_stark
+from exporter.stark.places import Place, find
+
+__all__ = ["DATASETS", "Dataset", "Place", "export_stark", "find"]

@@ -1,0 +1,45 @@
+"""Where a graph's files lie: in the layout of the Hugging Face repository, or as STaRK's own loader lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from exporter.stark.dataset import Dataset
+
+ARCHIVE, FOLDER, NODES = "processed.zip", "processed", "node_info.pkl"
+QUESTIONS, HUMAN = "stark_qa/stark_qa.csv", "stark_qa/stark_qa_human_generated_eval.csv"
+SPLITS = ("train", "val", "test", "test-0.1")
+
+
+@dataclass(frozen=True)
+class Place:
+    """`processed` is processed.zip or the folder that it unpacks to; `qa` the folder with stark_qa/ and split/."""
+
+    processed: Path
+    qa: Path | None
+
+    def files(self) -> list[Path]:
+        """Every file that is read, the archive or what is in the folder first."""
+        files = [self.processed] if self.processed.is_file() else sorted(self.processed.rglob("*.p[kt]*"))
+        if self.qa is not None:
+            named = (QUESTIONS, HUMAN, *(f"split/{split}.index" for split in SPLITS))
+            files += [self.qa / name for name in named if (self.qa / name).is_file()]
+        return files
+
+
+def find(dataset: Dataset, root: Path) -> Place | None:
+    """The graph's files below `root`: in skb/<name> and qa/<name> (Hugging Face), in <name> (STaRK's root folder), or
+    in `root` itself. None where there is no graph; questions may be missing."""
+    name = dataset.name
+    for folder in (root / "skb" / name, root / name, root):
+        for processed in (folder / ARCHIVE, folder / FOLDER):
+            if processed.is_file() or has_nodes(dataset, processed):
+                places = (root / "qa" / name, root / name, folder)
+                return Place(processed, next((qa for qa in places if (qa / QUESTIONS).is_file()), None))
+    return None
+
+
+def has_nodes(dataset: Dataset, processed: Path) -> bool:
+    """Whether the folder `processed` holds an unpacked graph."""
+    return any((processed / folder / NODES).is_file() for folder in dataset.folders)
