@@ -1,0 +1,70 @@
+"""What the harness looks up in a graph, besides the files that an agent reads: neighbours, names, full text.
+
+It is built when first used, and shared by all processes that read the same export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from exporter.index.adjacency import Adjacency, Direction, NodeIds
+from exporter.index.documents import plain_document
+from exporter.index.labels import Labels, LabelWriter
+from exporter.index.place import part
+from exporter.index.text import Hit, Hits, TextIndex, TextWriter
+from exporter.layout import FILES, SHARD_NODES, shard_file
+from exporter.read import Export
+from exporter.source import Progress
+
+__all__ = ["Adjacency", "Direction", "Hit", "Hits", "Index", "Labels", "NodeIds", "TextIndex"]
+
+
+class Index:
+    """The index of one export. Safe to use from several threads."""
+
+    def __init__(self, export: Export, adjacency: Adjacency, labels: Labels, text: TextIndex) -> None:
+        self.export = export
+        self.adjacency = adjacency
+        self.labels = labels
+        self.text = text
+
+    @classmethod
+    def open(cls, export: Export, cache: Path | None = None, progress: Progress | None = None) -> Index:
+        """Open the index, built where it isn't there yet: in the export, or in `cache` where that can't be written.
+
+        `cache` is by default in the user's cache. Raises ExportError where the export is damaged or neither place can
+        be written.
+        """
+
+        def build_adjacency(folder: Path) -> None:
+            from exporter.index import build_adjacency  # noqa: PLC0415 - what takes long to import and is rarely needed
+
+            build_adjacency.build_adjacency(export, folder, progress)
+
+        def build_text(folder: Path) -> None:
+            _build_text(export, folder, progress)
+
+        adjacency = part(export, "adjacency", "1", build_adjacency, cache=cache, progress=progress)
+        text = part(export, "text", "1", build_text, cache=cache, progress=progress)
+        return cls(export, Adjacency(adjacency), Labels(text), TextIndex(text / "bm25"))
+
+    def documents(self, nodes: Iterable[int]) -> Iterator[str]:
+        """The documents of nodes, as they were indexed."""
+        return map(plain_document, map(self.export.node, nodes))
+
+
+def _build_text(export: Export, folder: Path, progress: Progress | None) -> None:
+    """Labels and BM25 index, in one pass over the records."""
+    files = export.manifest["files"]
+    shards = [files[f"{FILES}/{shard_file(number)}"]["bytes"] for number in range(-(-export.node_count // SHARD_NODES))]
+    (folder / "bm25").mkdir()
+    writer = TextWriter(folder / "bm25")
+    types = [item["name"] for item in export.schema["node_types"]]
+    with LabelWriter(folder, types) as labels:
+        for record in export.nodes():
+            labels.add(record["name"], record["node_type"])
+            writer.add(record["name"], plain_document(record))
+            if progress is not None and record["node_id"] % SHARD_NODES == 0:
+                progress("text index", sum(shards[: record["node_id"] // SHARD_NODES]), sum(shards))
+    writer.finish()

@@ -1,0 +1,75 @@
+"""Where a part of the index lies: inside the export, or in the user's cache where the export can't be written.
+
+A part is a folder whose name ends with a key made of the export's digest, so it is never out of date: an export that
+was changed has other parts. It appears complete or not at all, and processes that want the same one build it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+
+from exporter.folder import new_folder
+from exporter.read import Export
+from exporter.source import Progress
+
+_APP = "kgshell"
+_KEY_DIGITS = 16
+
+
+def part(
+    export: Export,
+    name: str,
+    version: str,
+    build: Callable[[Path], None],
+    *,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """The folder of the part `name`, made with `build` (which fills an empty folder) where it isn't there yet.
+
+    `version` changes whenever the same export would give another content. `cache` is the folder for what can't be
+    written into the export, by default in the user's cache. Raises ExportError where neither can be written.
+    """
+    key = hashlib.sha256(f"{version} {export.digest}".encode()).hexdigest()[:_KEY_DIGITS]
+    own = export.path / "index"
+    places = [own / f"{name}-{key}", (cache or _user_cache()) / f"{name}-{key}"]
+    for place in places:
+        if place.is_dir():
+            return place
+    place = places[0] if os.access(own, os.W_OK) else places[1]
+
+    def waiting() -> None:
+        if progress is not None:
+            progress(f"waiting for another process that makes {place}", 0, 0)
+
+    with new_folder(place, waiting) as folder:
+        if folder is not None:
+            build(folder)
+            _sync_files(folder)
+    if place.parent == own:
+        _remove_old(own, name, keep=place)
+    return place
+
+
+def _user_cache() -> Path:
+    return platformdirs.user_cache_path(_APP) / "index"
+
+
+def _sync_files(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _remove_old(folder: Path, name: str, keep: Path) -> None:
+    """Parts of what the export was before. Who still reads one goes on: its files are open."""
+    for path in folder.glob(f"{name}-*"):
+        if path != keep:
+            shutil.rmtree(path, ignore_errors=True)
