@@ -136,9 +136,9 @@ class Mode:
     name: str
     summary: str
     prompt: str
-    access: str
-    reply: str
     tools: tuple[str, ...]
+    access: str = ""
+    reply: str = ""
     graph_access: str = ""  # the paper's Table 3 column, for reports
     python: str = ""
     view: View = field(default_factory=View)
