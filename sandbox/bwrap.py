@@ -31,7 +31,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
@@ -39,7 +39,7 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from sandbox.client import Client, Setup, SupervisedSandbox
-from sandbox.contract import GRAPH, SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.contract import SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.interpreter import find_interpreter
 from sandbox.readable import check_readable
 from sandbox.rg import rg_path
@@ -157,8 +157,8 @@ class BwrapBackend:
 
     def _open(self, spec: Spec, path: str, options: Sequence[str]) -> SupervisedSandbox:
         uid = self._users[secrets.randbelow(len(self._users))] if self._users else 0
-        if uid and spec.graph is not None:
-            check_readable(spec.graph)
+        if uid:
+            check_readable(spec.shown.values())
         setup = Setup(spec.limits, env=spec.env, uid=uid, nproc=_nproc(spec.limits, uid))
         with ExitStack() as stack:
             ours, theirs = socket.socketpair()
@@ -180,7 +180,7 @@ class BwrapBackend:
                     *self._root,
                     *_account(uid or OWN_USER, hand),
                     *("--perms", "0555", "--file", hand(self._supervisor), "/sandbox/supervisor"),
-                    *_graph(spec.graph),
+                    *_shown(spec.shown),
                     *("--remount-ro", "/dev", "--remount-ro", "/"),
                 ]
                 packed = hand(b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
@@ -325,22 +325,24 @@ def _writable(limits: Limits) -> list[str]:
     return arguments
 
 
-def _graph(graph: Path | None) -> list[str]:
-    if graph is None:
-        return []
-    folder = graph.resolve()
-    if not folder.is_dir():
-        raise SandboxError(f"the graph's folder '{graph}' isn't there")
-    hidden = _empty(_data_folder(folder)) if folder.is_relative_to("/usr") else []
-    return [*hidden, "--ro-bind", str(folder), GRAPH]
+def _shown(shown: Mapping[str, Path]) -> list[str]:
+    """The graph and whatever else the host shows, and below /usr the rest of its folder hidden."""
+    hidden: dict[Path, None] = {}
+    arguments = _folders(Path(inside) for inside in shown)
+    for inside, path in shown.items():
+        source = path.resolve()
+        if not source.exists():
+            raise SandboxError(f"'{path}', to be shown in the sandbox, isn't there")
+        if source.is_relative_to("/usr"):
+            hidden[_data_folder(source)] = None
+        arguments += ["--ro-bind", str(source), inside]
+    return [*(word for folder in hidden for word in _empty(folder)), *arguments]
 
 
-def _data_folder(graph: Path) -> Path:
-    """What to hide of a system folder that holds the graph, and with it perhaps its questions' answers."""
-    parts = graph.relative_to("/usr").parts
+def _data_folder(shown: Path) -> Path:
+    """What to hide of a system folder that holds a graph, and with it perhaps its questions' answers."""
+    parts = shown.relative_to("/usr").parts
     depth = 3 if parts[:1] == ("local",) else 2
     if len(parts) <= depth:
-        raise SandboxError(
-            f"the graph '{graph}' lies among the system's files, which the sandbox shows", "move it out of /usr"
-        )
+        raise SandboxError(f"'{shown}' lies among the system's files, which the sandbox shows", "move it out of /usr")
     return Path("/usr", *parts[:depth])

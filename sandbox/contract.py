@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Literal, Protocol, Self, runtime_checkable
 
@@ -62,14 +62,44 @@ class Limits:
             )
 
 
+# Top-level folders of a sandbox that hold its own system, and those that it can write to.
+_OWN_FOLDERS = {
+    *("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sandbox"),
+    *("sbin", "scratch", "srv", "sys", "tmp", "usr", "var"),
+}
+
+
 @dataclass(frozen=True)
 class Spec:
-    """What to open: the folder shown at GRAPH (None: no graph), the limits, extra environment, who owns it."""
+    """What to open: what is shown of the host, the limits, extra environment, who owns it.
+
+    `graph` is the folder shown at GRAPH (None: there is no graph). `mounts` are further files and folders of the
+    host, by their absolute path inside, where they are read-only too. A socket that listens in such a folder can be
+    connected to from inside: see `sandbox.sockets`.
+    """
 
     graph: Path | None
     limits: Limits = field(default_factory=Limits)
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)  # e.g. {"run": ..., "attempt": ...}, for clean
+    mounts: Mapping[str, Path] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for inside in self.mounts:
+            path = PurePosixPath(inside)
+            top, *below = path.parts[1:] or ("",)
+            plain = path.root == "/" and str(path) == inside and ".." not in path.parts and "\0" not in inside
+            a_program = top == "sandbox" and len(below) == 2 and below[0] == "bin"
+            if not plain or not top or (top in _OWN_FOLDERS and not a_program):
+                raise ValueError(f"nothing can be mounted at {inside!r}: it is no plain path, or the sandbox's own")
+            around = {str(parent) for parent in path.parents}
+            if around & {*self.shown} or (inside == GRAPH and self.graph is not None):
+                raise ValueError(f"nothing can be mounted at {inside!r}: something else is shown there")
+
+    @property
+    def shown(self) -> dict[str, Path]:
+        """All that is shown of the host, the graph included: path inside -> file or folder."""
+        return {**({} if self.graph is None else {GRAPH: self.graph}), **self.mounts}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from typing import Any, cast
 from docker.types import LogConfig, Mount
 
 from sandbox.client import Client, Setup, SupervisedSandbox
-from sandbox.contract import GRAPH, SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.contract import SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.daemon import FAILURES, connect, reason
 from sandbox.image import DEFAULT_BASE, USER, ensure_image
 from sandbox.owner import labels
@@ -81,8 +81,7 @@ class DockerBackend:
             ) from error
 
     def open(self, spec: Spec) -> SupervisedSandbox:
-        if spec.graph is not None:
-            check_readable(spec.graph)
+        check_readable(spec.shown.values())
         try:
             return self._open(spec)
         except FAILURES as error:
@@ -153,9 +152,9 @@ class DockerBackend:
 
     def _host_config(self, spec: Spec) -> dict[str, Any]:
         limits = spec.limits
-        mounts = []
-        if spec.graph is not None:
-            mounts.append(Mount(GRAPH, str(spec.graph.resolve()), type="bind", read_only=True))
+        mounts = [
+            Mount(inside, str(path.resolve()), type="bind", read_only=True) for inside, path in spec.shown.items()
+        ]
         return cast(
             dict[str, Any],
             self._client.create_host_config(

@@ -83,17 +83,20 @@ def probe(backend: Backend, spec: Spec, canaries: Sequence[str]) -> list[ProbeRe
 
 
 def _graph(target: _Target) -> str:
-    if target.spec.graph is None:
-        return ""
-    return target.said(
-        f"""
-        for path in {GRAPH} $(find {GRAPH} -maxdepth 2 | head -n 20); do
-            [ -w "$path" ] && echo "$path can be written"
-        done
-        touch {GRAPH}/.probe 2>/dev/null && echo "a file was made in {GRAPH}"
-        mount -o remount,rw {GRAPH} 2>/dev/null && echo "it was mounted anew"
-        """
-    )
+    """The graph, and whatever else is shown of the host; a socket is there to be written to."""
+    found = [
+        target.said(
+            f"""
+            for path in {shown} $(find {shown} -maxdepth 2 | head -n 20); do
+                [ -w "$path" ] && [ ! -S "$path" ] && echo "$path can be written"
+            done
+            [ -d {shown} ] && touch {shown}/.probe 2>/dev/null && echo "a file was made in {shown}"
+            mount -o remount,rw {shown} 2>/dev/null && echo "{shown} was mounted anew"
+            """
+        )
+        for shown in map(shlex.quote, target.spec.shown)
+    ]
+    return "\n".join(filter(None, found))
 
 
 def _network(target: _Target) -> str:
@@ -268,8 +271,7 @@ def _links(target: _Target) -> str:
             "/dev/zero",
             f"/proc/1/root{outside.name}",
         ]
-        if target.spec.graph is not None:
-            places.append(str(target.spec.graph.resolve().parent / "manifest.json"))
+        places += [str(shown.resolve().parent / "manifest.json") for shown in target.spec.shown.values()]
         for place in places:
             target.run(f"ln -sfn {shlex.quote(place)} {SCRATCH}/link")
             try:
