@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from exporter.index.adjacency import Adjacency, Direction, NodeIds
+from exporter.index.baseline import Baseline, BaselineWriter
 from exporter.index.documents import plain_document
 from exporter.index.labels import Labels, LabelWriter
 from exporter.index.place import part
@@ -17,7 +19,18 @@ from exporter.layout import FILES, SHARD_NODES, shard_file
 from exporter.read import Export
 from exporter.source import Progress
 
-__all__ = ["Adjacency", "Direction", "Hit", "Hits", "Index", "Labels", "NodeIds", "TextIndex"]
+__all__ = [
+    "Adjacency",
+    "Baseline",
+    "Direction",
+    "Hit",
+    "Hits",
+    "Index",
+    "Labels",
+    "NodeIds",
+    "TextIndex",
+    "open_baseline",
+]
 
 
 class Index:
@@ -54,17 +67,36 @@ class Index:
         return map(plain_document, map(self.export.node, nodes))
 
 
+def open_baseline(export: Export, cache: Path | None = None, progress: Progress | None = None) -> Baseline:
+    """STaRK's BM25 baseline over the candidates' documents; arguments and errors as of `Index.open`."""
+
+    def build(folder: Path) -> None:
+        writer = BaselineWriter(folder)
+        for record in _told(export, "BM25 baseline", progress):
+            if record["is_candidate"]:
+                writer.add(record["node_id"], plain_document(record))
+        writer.finish()
+
+    return Baseline(part(export, "baseline", "1", build, cache=cache, progress=progress))
+
+
 def _build_text(export: Export, folder: Path, progress: Progress | None) -> None:
     """Labels and BM25 index, in one pass over the records."""
-    files = export.manifest["files"]
-    shards = [files[f"{FILES}/{shard_file(number)}"]["bytes"] for number in range(-(-export.node_count // SHARD_NODES))]
     (folder / "bm25").mkdir()
     writer = TextWriter(folder / "bm25")
     types = [item["name"] for item in export.schema["node_types"]]
     with LabelWriter(folder, types) as labels:
-        for record in export.nodes():
+        for record in _told(export, "text index", progress):
             labels.add(record["name"], record["node_type"])
             writer.add(record["name"], plain_document(record))
-            if progress is not None and record["node_id"] % SHARD_NODES == 0:
-                progress("text index", sum(shards[: record["node_id"] // SHARD_NODES]), sum(shards))
     writer.finish()
+
+
+def _told(export: Export, stage: str, progress: Progress | None) -> Iterator[dict[str, Any]]:
+    """Every node's record; progress is told shard by shard."""
+    files = export.manifest["files"]
+    shards = [files[f"{FILES}/{shard_file(number)}"]["bytes"] for number in range(-(-export.node_count // SHARD_NODES))]
+    for record in export.nodes():
+        if progress is not None and record["node_id"] % SHARD_NODES == 0:
+            progress(stage, sum(shards[: record["node_id"] // SHARD_NODES]), sum(shards))
+        yield record

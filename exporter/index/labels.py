@@ -21,8 +21,8 @@ class Labels:
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._ends: NDArray[np.int64] = _mapped(folder / _ENDS)
-            self.types: NDArray[np.integer[Any]] = _mapped(folder / _TYPES)
+            self._ends: NDArray[np.int64] = mapped(folder / _ENDS)
+            self.types: NDArray[np.integer[Any]] = mapped(folder / _TYPES)
             with (folder / _NAMES).open("rb") as file:
                 self._names = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError, EOFError) as error:
@@ -65,6 +65,7 @@ class LabelWriter:
         self._file.close()
 
 
-def _mapped(path: Path) -> NDArray[Any]:
-    mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return mapped.view(np.ndarray)  # indexing the subclass for mapped files costs microseconds
+def mapped(path: Path) -> NDArray[Any]:
+    """An array from a file, memory-mapped. Raises OSError, ValueError, EOFError."""
+    array_: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array_.view(np.ndarray)  # indexing the subclass for mapped files costs microseconds
