@@ -22,7 +22,8 @@ from harness.errors import UserError
 from harness.events import read_events
 from harness.ledger import read_ledger
 from harness.messages import ToolCall
-from harness.modes import Mode
+from harness.modes import Output, View
+from harness.modes import Sandbox as SandboxSettings
 from harness.observe import Observation
 from harness.replay_causes import explain
 from harness.runfiles import read_manifest, recorded_export
@@ -123,7 +124,10 @@ class Plan:
 
     run: Path
     export: Export
-    mode: Mode
+    tools: tuple[str, ...]
+    output: Output
+    sandbox: SandboxSettings
+    view: View
     files: tuple[str, ...]
     done: tuple[AttemptReplay, ...]
 
@@ -145,13 +149,16 @@ def plan_replay(run: Path, kind: str, query_ids: Sequence[str] = (), *, again: b
             raise UserError(f"the run has no attempt at question '{query_id}'", f"`harness show {run}` lists them")
     wanted = set(query_ids) or known
     files = tuple(sorted({record.trajectory for record in records if record.query_id in wanted}))
-    mode = build(Mode, manifest["mode"], f"the mode in {run / 'manifest.json'}")
+    mode, where = manifest["mode"], f"the mode in {run / 'manifest.json'}"
     earlier = {} if again else {attempt.file: attempt for attempt in _read_replays(run, kind)}
     done = tuple(
         earlier[file] for file in files
         if file in earlier and earlier[file].error is None and earlier[file].sha256 == _sha256(run / file)
     )  # fmt: skip
-    return Plan(run, export, mode, files, done)
+    return Plan(
+        run, export, tuple(mode["tools"]), build(Output, mode["output"], where),
+        build(SandboxSettings, mode["sandbox"], where), build(View, mode.get("view", {}), where), files, done,
+    )  # fmt: skip
 
 
 def replay_run(
@@ -166,7 +173,7 @@ def replay_run(
 
     After an interrupt (KeyboardInterrupt passes through) what was finished is in the run folder.
     """
-    toolbox = make_toolbox(plan.mode.tools)
+    toolbox = make_toolbox(tuple(name for name in plan.tools if make_toolbox((name,)).needs_sandbox))
     result = RunReplay(str(plan.run), backend.kind, list(plan.done))
     done = {attempt.file for attempt in plan.done}
     stop = threading.Event()
@@ -192,7 +199,7 @@ def replay_run(
 def _replay_file(plan: Plan, file: str, toolbox: Toolbox, backend: Backend) -> AttemptReplay:
     path = plan.run / file
     spec = Spec(
-        graph=plan.export.files if plan.mode.view.files else None, limits=plan.mode.sandbox.limits(),
+        graph=plan.export.files if plan.view.files else None, limits=plan.sandbox.limits(),
         labels={"run": plan.run.name, "attempt": f"replay of {file}"},
     )  # fmt: skip
     commands, differences, error, digest = 0, [], None, ""
@@ -215,6 +222,7 @@ class _Attempt:
 
     def __init__(self, plan: Plan, file: str, toolbox: Toolbox, sandbox: Sandbox) -> None:
         self._plan, self._file, self._toolbox, self._sandbox = plan, file, toolbox, sandbox
+        self._names = {spec.name for spec in toolbox.specs}
         self._spills = Spills(sandbox)
         self._results: dict[str, Observation] = {}
 
@@ -222,7 +230,7 @@ class _Attempt:
         """Do again what the event tells of; for a command, yields how its result differed (None: not at all)."""
         if event["type"] == "clear":
             self._clear(event["call_ids"])
-        elif event["type"] == "result" and event["error"] not in _NOT_RUN:
+        elif event["type"] == "result" and event["error"] not in _NOT_RUN and event["name"] in self._names:
             yield self._run(number, event)
 
     def _clear(self, call_ids: Sequence[str]) -> None:
@@ -233,7 +241,7 @@ class _Attempt:
                 self._spills.save(seen.whole)
 
     def _run(self, number: int, event: Mapping[str, Any]) -> Difference | None:
-        output = self._plan.mode.output
+        output = self._plan.output
         context = ToolContext(lambda: self._sandbox, lambda: self._spills, output, output.cap, _NO_LIMIT)
         call = ToolCall(event["call_id"], event["name"], "")
         seen = self._toolbox.dispatch(call, event["arguments"], context)

@@ -45,7 +45,7 @@ def command(
       $ harness replay runs/biogo-files --query bio01
     """
     first = plan_replay(run, "", queries)  # the user's mistakes come before a sandbox is looked for
-    backend = sandbox.choose(sandbox_kind, base=first.mode.sandbox.base, notice=notice)
+    backend = sandbox.choose(sandbox_kind, base=first.sandbox.base, notice=notice)
     plan = plan_replay(run, backend.kind, queries, again=again)
     if plan.done:
         notice(f"{count_of(len(plan.done), 'attempt')} replayed before (--again to do them anew)")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from exporter import Export
 from harness import __version__
-from harness.answer import Answer, Parsed, parse_answer, validate
+from harness.answer import Answer as ValidAnswer
+from harness.answer import Parsed, parse_answer, validate
 from harness.errors import UserError
 from harness.events import trajectory_path
 from harness.foreign.session import ForeignCall, ForeignTurn, Session
 from harness.ledger import AttemptRecord, StopReason, Times, total_usage
-from harness.modes import Agents, Mode
+from harness.modes import Agents, Answer, Context, Limits, Output, Sandbox
 from harness.questions import Question, QuestionSet, digest
 from harness.rundir import open_run
 from harness.trajectory import TrajectoryWriter
@@ -72,6 +73,7 @@ def write_run(
     chosen = QuestionSet(tuple(asked), questions.source, digest(asked))
     matched.sort(key=lambda pair: pair[1].started)
     mode = _mode(form, matched, places)
+    most_ids = Answer().max_ids
     model = next((session.model for _, session in matched if session.model), f"unknown ({form})")
     manifest = {
         "graph": graph,
@@ -79,7 +81,7 @@ def write_run(
             "path": str(export.path.resolve()), "digest": export.digest, "nodes": export.node_count,
             "edges": export.schema["edges"],
         },
-        "mode": mode.as_dict(),
+        "mode": mode,
         "model": {"name": model},
         "questions": {
             "source": chosen.source, "sha256": chosen.sha256, "ids": [question.id for question in chosen.questions],
@@ -92,7 +94,7 @@ def write_run(
         for question, session in matched:
             key = (question.id, session.agent)
             numbers[key] = numbers.get(key, -1) + 1
-            writer = _AttemptWriter(out, export, question, session, numbers[key], mode, places.ours)
+            writer = _AttemptWriter(out, export, question, session, numbers[key], mode, most_ids, places.ours)
             folder.ledger.append(writer.write())
     return Imported(len(matched), tuple(unmatched))
 
@@ -107,36 +109,41 @@ def _question(session: Session, questions: Sequence[Question]) -> Question | Non
     return max(found, key=lambda question: len(question.text), default=None)
 
 
-def _mode(form: str, matched: Sequence[tuple[Question, Session]], places: Places) -> Mode:
+def _mode(form: str, matched: Sequence[tuple[Question, Session]], places: Places) -> dict[str, Any]:
+    """What the manifest says of the mode: what the sessions tell, and our defaults for what they don't."""
     question, session = matched[0]
     tools = sorted({call.name for _, other in matched for turn in other.turns for call in turn.calls})
-    return Mode(
-        name=form.lower(),
-        summary=f"imported from {form}",
-        prompt=places.ours(session.prompt).replace(question.text, "$query"),
-        access="",
-        tools=tuple(tools),
-        agents=Agents(count=1 + max(other.agent for _, other in matched)),
-    )
+    return {
+        "name": form.lower(),
+        "summary": f"imported from {form}",
+        "prompt": places.ours(session.prompt).replace(question.text, "$query"),
+        "tools": tools,
+        "limits": asdict(Limits()),
+        "output": asdict(Output()),
+        "context": asdict(Context()),
+        "answer": asdict(Answer()),
+        "agents": asdict(Agents(count=1 + max(other.agent for _, other in matched))),
+        "sandbox": asdict(Sandbox()),
+    }
 
 
 class _AttemptWriter:
     def __init__(
-        self, run: Path, export: Export, question: Question, session: Session, number: int, mode: Mode,
-        ours: Callable[[str], str],
+        self, run: Path, export: Export, question: Question, session: Session, number: int, mode: Mapping[str, Any],
+        most_ids: int, ours: Callable[[str], str],
     ) -> None:  # fmt: skip
         self.run, self.export, self.question, self.session = run, export, question, session
-        self.number, self.mode, self.ours = number, mode, ours
+        self.number, self.mode, self.most_ids, self.ours = number, mode, most_ids, ours
 
     def write(self) -> AttemptRecord:
         """Write the trajectory; its line of the ledger."""
         session, mode = self.session, self.mode
         path = trajectory_path(self.question.id, session.agent, self.number)
-        tools = [{"name": name, "description": "", "parameters": {}} for name in mode.tools]
+        tools = [{"name": name, "description": "", "parameters": {}} for name in mode["tools"]]
         with TrajectoryWriter(self.run / path, self.run / "blobs") as log:
             log.write(
                 "start", time=session.started, query_id=self.question.id, agent=session.agent, attempt=self.number,
-                query=self.question.text, mode=mode.name, prompt=self.ours(session.prompt), tools=tools,
+                query=self.question.text, mode=mode["name"], prompt=self.ours(session.prompt), tools=tools,
             )  # fmt: skip
             for turn, reply in enumerate(session.turns, 1):
                 self.turn(log, turn, reply)
@@ -185,12 +192,12 @@ class _AttemptWriter:
             exec=ran if call.is_shell else None, cut=None, spill=None, blob=None,
         )  # fmt: skip
 
-    def answer(self) -> tuple[Answer, StopReason]:
+    def answer(self) -> tuple[ValidAnswer, StopReason]:
         """The session's ids, or those in its last words, validated as ever."""
-        session, most = self.session, self.mode.answer.max_ids
+        session = self.session
         text = session.turns[-1].text if session.turns else ""
         parsed = Parsed(list(session.ids)) if session.ids is not None else parse_answer(text)
         stop = session.stop
         if parsed.values is None and stop == "answered":
             stop = "no_answer"
-        return validate(parsed, self.export, most, text), stop
+        return validate(parsed, self.export, self.most_ids, text), stop
