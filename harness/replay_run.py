@@ -28,9 +28,10 @@ from harness.observe import Observation
 from harness.replay_causes import explain
 from harness.runfiles import read_manifest, recorded_export
 from harness.settings import build
+from harness.setup import sandbox_spec
 from harness.spill import Spills
 from harness.tools import Toolbox, ToolContext, make_toolbox
-from sandbox import Backend, Sandbox, SandboxError, Spec
+from sandbox import Backend, Sandbox, SandboxError
 
 SCHEMA_VERSION = 1
 REPLAYS = "replays"  # in the run folder: one file for each kind of sandbox
@@ -198,10 +199,8 @@ def replay_run(
 
 def _replay_file(plan: Plan, file: str, toolbox: Toolbox, backend: Backend) -> AttemptReplay:
     path = plan.run / file
-    spec = Spec(
-        graph=plan.export.files if plan.view.files else None, limits=plan.sandbox.limits(),
-        labels={"run": plan.run.name, "attempt": f"replay of {file}"},
-    )  # fmt: skip
+    labels = {"run": plan.run.name, "attempt": f"replay of {file}"}
+    spec = sandbox_spec(plan.export, plan.view, plan.sandbox, labels)
     commands, differences, error, digest = 0, [], None, ""
     try:
         digest = _sha256(path)

@@ -27,6 +27,7 @@ from harness.modes import Mode
 from harness.names import Names, resolve
 from harness.questions import Question, QuestionSet
 from harness.rundir import RunFolder, open_run, versions
+from harness.setup import sandbox_spec
 from harness.slot import NoSlot, SandboxPool, SandboxSlot
 from harness.tools import make_toolbox
 from harness.trajectory import TrajectoryWriter
@@ -144,7 +145,7 @@ def _probe(config: RunConfig, backend: sandbox.Backend, folder: RunFolder) -> No
 
 
 def _spec(config: RunConfig, labels: dict[str, str]) -> sandbox.Spec:
-    return sandbox.Spec(graph=config.export.files, limits=config.mode.sandbox.limits(), labels=labels)
+    return sandbox_spec(config.export, config.mode.view, config.mode.sandbox, labels)
 
 
 def _resolver(config: RunConfig) -> Callable[[Parsed], Parsed]:

@@ -14,6 +14,7 @@ from harness.errors import UserError
 from harness.graphs import data_directory, open_graph
 from harness.modes import load_mode
 from harness.settings import parse_assignments
+from harness.setup import sandbox_spec
 
 
 @click.command()
@@ -38,5 +39,4 @@ def command(graph: str, mode: str, sandbox_kind: str, data_dir: Path | None, ass
     opened = open_graph(graph, data_directory(data_dir), notice)
     backend = sandbox.choose(sandbox_kind, base=resolved.sandbox.base, notice=notice)
     notice(f"the graph {opened.name} is at {sandbox.GRAPH}, you are in {sandbox.SCRATCH}; `exit` ends it")
-    spec = sandbox.Spec(graph=opened.export.files, limits=resolved.sandbox.limits(), labels={"run": "shell"})
-    return backend.shell(spec)
+    return backend.shell(sandbox_spec(opened.export, resolved.view, resolved.sandbox, {"run": "shell"}))

@@ -15,6 +15,7 @@ import pytest
 from exporter import Export
 from harness.backbones.http import HttpBackbone
 from harness.errors import BackboneError, ProbeFailed, QuotaExhausted, UserError
+from harness.events import read_events
 from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Reply, Request
 from harness.modes import load_mode
@@ -344,3 +345,22 @@ def test_a_closed_book_model_gets_no_second_chance(make: Make) -> None:
     _, notes = run(config)
     assert [record.stop_reason for record in notes.records] == ["turn_limit"]
     assert len(config.backbone.requests) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown", "absent"),
+    [
+        ("files", ["edges", "nodes", "Python's json/csv modules"], []),
+        ("files-rg", ["edges", "nodes"], ["ython"]),
+        ("no-edges", ["nodes", "Python's json/csv modules"], ["edges", "relation"]),
+    ],
+)
+def test_an_agent_sees_what_its_mode_shows(make: Make, mode: str, shown: list[str], absent: list[str]) -> None:
+    look = "ls /graph; cat /graph/DATA_FORMAT.txt /graph/schema.json; touch /graph/x"
+    config = make([calls(bash(look)), says("ANSWER: [1]")], 1, mode=load_mode(mode))
+    run(config)
+    (path,) = config.out.glob("trajectories/*/*.jsonl")
+    (result,) = [event for event in read_events(path) if event["type"] == "result"]
+    assert all(word in result["text"] for word in shown)
+    assert not any(word in result["text"] for word in absent)
+    assert "Read-only file system" in result["text"]
