@@ -25,6 +25,7 @@ class Account:
         self.turn = 0
         self.usages: list[dict[str, int | None]] = []
         self.cost: float | None = 0.0
+        self.known_cost = 0.0  # of the requests whose cost is known: what limits go by
         self.started = time.time()
         self._cancel = cancel
         self._cost_of = cost_of
@@ -53,6 +54,7 @@ class Account:
         self.waited(reply.waited)
         cost = self._cost_of(reply.usage)
         self.cost = None if cost is None or self.cost is None else self.cost + cost
+        self.known_cost += cost or 0.0
 
     def waited(self, seconds: float) -> None:
         """Count seconds of a model call that were spent on rate limits and back-off, not on the model."""
@@ -70,7 +72,7 @@ class Account:
             return "turn_limit"
         if limits.tokens is not None and self.tokens() >= limits.tokens:
             return "token_limit"
-        if limits.cost is not None and self.cost is not None and self.cost >= limits.cost:
+        if limits.cost is not None and self.known_cost >= limits.cost:
             return "cost_limit"
         over_wall = limits.wall_seconds is not None and self._wall() >= limits.wall_seconds
         return "time_limit" if over_wall or self._working() >= limits.seconds else None

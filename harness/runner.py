@@ -19,6 +19,7 @@ from harness.accounting import Account
 from harness.agent import run_attempt
 from harness.answer import Parsed
 from harness.attempt import Outcome, Task
+from harness.budget import Budget, Spending
 from harness.errors import KeyRejected, ProbeFailed, QuotaExhausted
 from harness.events import trajectory_path
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold, read_ledger
@@ -78,6 +79,7 @@ class RunConfig:
     resume: bool = False
     window: int | None = None
     cost_of: Callable[[Usage], float | None] = lambda _: None
+    budget: Budget = field(default_factory=Budget)
     memory_cap: int | None = None
 
     def manifest(self) -> dict[str, Any]:
@@ -99,6 +101,7 @@ class RunConfig:
             },
             "workers": self.workers,
             "retry": self.retry,
+            "budget": vars(self.budget),
             "sandbox": self.sandboxes.describe() if self.sandboxes else {"kind": "none"},
             "command": list(self.command),
             "versions": versions(),
@@ -113,6 +116,7 @@ class RunOutcome:
     failed: int
     open: int
     interrupted: bool
+    limit: str | None = None  # of the run, in words, where it kept attempts from starting
 
 
 def execute(config: RunConfig, listener: Listener) -> RunOutcome:
@@ -121,6 +125,8 @@ def execute(config: RunConfig, listener: Listener) -> RunOutcome:
     Raises UserError (the folder), ProbeFailed, QuotaExhausted, KeyRejected, SandboxUnavailable.
     """
     with open_run(config.out, config.manifest(), resume=config.resume) as folder:
+        if config.resume:
+            folder.update_manifest(budget=vars(config.budget))  # the one setting that a resume may change
         for sentence in folder.recover():
             listener.notice(sentence)
         if config.sandboxes is not None:
@@ -189,13 +195,16 @@ class _Session:
     flights: dict[AttemptKey, _Flight] = field(default_factory=dict)
     states: dict[tuple[str, int], AgentState] = field(default_factory=dict)
     fatal: BaseException | None = None
+    limit: str | None = None
     due: int = 0
 
     def run(self) -> RunOutcome:
         config = self.config
         self.toolbox = make_toolbox(config.mode.tools)
         self.resolve = _resolver(config)
-        self.states = fold(read_ledger(self.folder.path))
+        records = read_ledger(self.folder.path)
+        self.states = fold(records)
+        self.spending = Spending(config.budget, records, config.cost_of)
         total = len(config.questions.questions) * config.mode.agents.count
         for question in config.questions.questions:
             for agent in range(config.mode.agents.count):
@@ -248,12 +257,12 @@ class _Session:
         open_ = sum(record is None or record.stop_reason == "interrupted" for record in last)
         failed = sum(record is not None and record.is_infrastructure for record in last)
         failed -= sum(record is not None and record.stop_reason == "interrupted" for record in last)
-        return RunOutcome(len(last) - open_ - failed, failed, open_, interrupted)
+        return RunOutcome(len(last) - open_ - failed, failed, open_, interrupted, self.limit)
 
     def _work(self, idle: threading.Event) -> None:
         """A worker: takes jobs until there is none left or the run is being stopped."""
         while (job := self.jobs.get()) is not None:
-            if not self.cancel.is_set():
+            if not (self.cancel.is_set() or self._limit_reached()):
                 try:
                     self._attempt(job)
                 except BaseException as error:  # noqa: BLE001 - carried to the main thread, which raises it
@@ -262,6 +271,15 @@ class _Session:
                 self.due -= 1
                 if self.due == 0 or self.cancel.is_set():
                     idle.set()
+
+    def _limit_reached(self) -> bool:
+        """Whether a limit of the run forbids another attempt; said once."""
+        with self.lock:
+            if self.limit is None:
+                self.limit = self.spending.reached(flight.account for flight in self.flights.values())
+                if self.limit is not None:
+                    self.listener.notice(f"{self.limit}: no attempt starts any more, those in flight finish")
+            return self.limit is not None
 
     def _attempt(self, job: _Job) -> None:
         config = self.config
@@ -293,6 +311,7 @@ class _Session:
                 return  # already recorded when the run was stopped
             record = _record(flight, outcome)
             self.folder.ledger.append(record)
+            self.spending.add(record)
             key = (record.query_id, record.agent)
             state = replace(self.states[key], records=(*self.states[key].records, record))
             self.states[key] = state

@@ -19,7 +19,7 @@ This page is generated from the commands: `python -m harness.cli.reference > doc
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the run finished with infrastructure failures; `check` found faults; `doctor` found no sandbox that works |
+| 1 | infrastructure failures in a run, or a limit of it reached; faults found by `check`; no sandbox for `doctor` |
 | 2 | a mistake in what was asked for: one line that says what, and a `hint:` |
 | 3 | infrastructure: a failed isolation probe, an exhausted quota |
 | 130 | stopped with Ctrl-C; the command that goes on is printed |

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.backbones import OTHERS, Profile, load_profile, make_backbone
+from harness.budget import Budget
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.events import folder_name
@@ -19,7 +20,7 @@ from harness.messages import Backbone
 from harness.modes import Mode, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
-from harness.settings import merge, parse_assignments
+from harness.settings import build, merge, parse_assignments
 
 RUNS = Path("runs")
 
@@ -34,6 +35,7 @@ class Job:
     backbone: Backbone | None
     lacking: UserError | None
     questions: QuestionSet
+    budget: Budget
     out: Path
 
     @property
@@ -85,8 +87,10 @@ class Request:
         of_model = settings.pop("model", {})
         if not isinstance(of_model, Mapping):
             raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
+        budget = _budget(settings.pop("run", {}))
         modes = [load_mode(name, settings) for name in self.modes]
         backbone, profile, lacking = self._backbone(of_model)
+        _check_prices(budget, modes, profile)
         data = data_directory(self.data_dir)
         graphs = [open_graph(name, data, notice) for name in self.graphs]
         jobs = []
@@ -101,7 +105,7 @@ class Request:
                 file=self.queries,
                 only=getattr(backbone, "knows", None),
             )
-            jobs += [(graph, mode, profile, backbone, lacking, questions) for mode in modes]
+            jobs += [(graph, mode, profile, backbone, lacking, questions, budget) for mode in modes]
         outs = self._outs([(graph.name, mode.name) for graph, mode, *_ in jobs])
         return [Job(*parts, out) for parts, out in zip(jobs, outs, strict=True)]
 
@@ -131,6 +135,21 @@ class Request:
             return [self.out or _unused(f"{_now()}-{folders[0]}")]
         parent = self.out or _unused(_now())
         return [parent / folder for folder in folders]
+
+
+def _budget(table: Any) -> Budget:
+    if not isinstance(table, Mapping):
+        raise UserError("--set run takes a limit of the run", "for example: --set run.tokens=5_000_000")
+    return build(Budget, table, "--set run")
+
+
+def _check_prices(budget: Budget, modes: Iterable[Mode], profile: Profile) -> None:
+    """Raise UserError for a limit of the cost that could never bind."""
+    unknown = profile.prices.input is None or profile.prices.output is None
+    for name, limit in (("run.cost", budget.cost), *(("limits.cost", mode.limits.cost) for mode in modes)):
+        if limit is not None and unknown:
+            hint = "--set model.prices.input=… and model.prices.output=… (dollars per million tokens)"
+            raise UserError(f"{name} can't be kept: the prices of model '{profile.name}' are unknown", hint)
 
 
 def _now() -> str:

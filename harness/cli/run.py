@@ -76,6 +76,10 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     The run folder holds the manifest, the ledger of attempts, every trajectory and the scores. Ctrl-C stops cleanly;
     --resume goes on without asking a finished question again.
 
+    Limits of one attempt are settings of the mode (limits.…). Those of the whole run are --set run.tokens=N,
+    run.cost=DOLLARS and run.seconds=N: at one of them no attempt starts any more and those in flight finish;
+    --resume with a higher one goes on.
+
     \b
     Examples:
       $ harness run --graph biogo --mode files --model demo
@@ -115,7 +119,10 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
     if outcomes[-1].interrupted:
         notice(f"stopped; to go on: {again}")
         return INTERRUPTED
-    return FAILURES if any(outcome.failed for outcome in outcomes) else 0
+    limits = [outcome.limit for outcome in outcomes if outcome.limit]
+    if limits:
+        notice(f"stopped: {limits[0]}; to go on, raise it: {again}")
+    return FAILURES if limits or any(outcome.failed for outcome in outcomes) else 0
 
 
 def _run(job: Job, request: Request, backend: sandbox.Backend | None, resume: bool, typed: Sequence[str]) -> RunOutcome:
@@ -145,6 +152,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend | None, resume: bo
         resume=resume,
         window=job.profile.window,
         cost_of=lambda usage: cost(usage, prices),
+        budget=job.budget,
     )
     return execute(config, listener)
 

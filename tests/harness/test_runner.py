@@ -14,12 +14,14 @@ import pytest
 
 from exporter import Export
 from harness.backbones.http import HttpBackbone
+from harness.budget import Budget
 from harness.errors import BackboneError, ProbeFailed, QuotaExhausted, UserError
 from harness.events import read_events
 from harness.ledger import AttemptRecord, read_ledger
-from harness.messages import Reply, Request
+from harness.messages import Reply, Request, Usage
 from harness.modes import load_mode
 from harness.questions import Question, QuestionSet, load_questions
+from harness.runfiles import read_manifest
 from harness.runner import RunConfig, RunOutcome, execute
 from harness.schemas import check_run
 from harness.settings import parse_assignments
@@ -276,6 +278,61 @@ def test_ctrl_c_ends_a_wait_for_a_rate_limit(make: Make) -> None:
     assert (outcome.interrupted, outcome.open) == (True, 2)
     for record in read_ledger(config.out):
         assert (record.stop_reason, record.error) == ("interrupted", "stopped while waiting for the model's endpoint")
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (Budget(tokens=300), "run.tokens is reached, 330 of 300"),
+        (Budget(cost=0.25), "run.cost is reached, $0.3000 of $0.2500"),
+    ],
+)
+def test_at_a_limit_of_the_run_no_attempt_starts_and_a_resume_with_a_higher_one_goes_on(
+    make: Make, budget: Budget, said: str
+) -> None:
+    config = make([says("ANSWER: [1]")], count=5, budget=budget, cost_of=lambda _: 0.1)  # 110 tokens each
+    outcome, notes = run(config)
+    assert (outcome.scored, outcome.open, outcome.failed, outcome.interrupted) == (3, 2, 0, False)
+    assert outcome.limit is not None and outcome.limit.startswith(said)
+    assert [text for text in notes.texts if "reached" in text] == [
+        f"{outcome.limit}: no attempt starts any more, those in flight finish"
+    ]
+    again, notes = run(replace(config, resume=True))
+    assert (again.scored, again.open, len(notes.records)) == (3, 2, 0), "what earlier sessions took counts"
+    higher = Budget(tokens=10_000, cost=10.0, seconds=3600.0)
+    last, notes = run(replace(config, resume=True, budget=higher))
+    assert (last.scored, last.open, last.limit, len(notes.records)) == (5, 0, None, 2)
+    assert list(check_run(config.out)) == []
+    assert read_manifest(config.out)["budget"] == vars(higher)
+
+
+def test_attempts_in_flight_count_and_finish_when_the_run_reaches_its_limit(make: Make) -> None:
+    """The second worker looks for work while the first is in its second turn, over the limit by then."""
+    over, looked = threading.Event(), threading.Event()
+
+    def turns(request: Request) -> Reply:
+        if request.query == first.text:
+            if request.turn == 1:
+                return calls(bash("true"), usage=Usage(1_000, 0, 10, 0))
+            over.set()
+            looked.wait(60)
+        else:
+            over.wait(60)
+        return says("ANSWER: [1]")
+
+    class Watch(Notes):
+        def notice(self, text: str) -> None:
+            super().notice(text)
+            if "run.tokens is reached" in text:
+                looked.set()
+
+    config = make(Words([turns, turns]), count=3, workers=2, budget=Budget(tokens=1_000))
+    first = config.questions.questions[0]
+    notes = Watch()
+    outcome = execute(config, notes)
+    assert looked.is_set()
+    assert (outcome.scored, outcome.open) == (2, 1)
+    assert {record.stop_reason for record in notes.records} == {"answered"}
 
 
 def test_resuming_a_finished_run_asks_nothing(make: Make) -> None:

@@ -194,6 +194,17 @@ class TestResume:
         assert stops == [("q1", "answered"), ("q2", "interrupted"), ("q2", "answered"), ("q3", "answered")]
         assert "1 attempt of 3 done before" in done.stderr
 
+    def test_a_limit_of_the_run_is_told_and_can_be_raised(self, run: Run, tmp_path: Path) -> None:
+        script = jsonl(tmp_path / "s.jsonl", [turn("ANSWER: [0]", tokens=1_000)])
+        flags = ("--model", f"scripted:{script}", "--workers", "1")
+        stopped = run(*flags, "--set", "run.tokens=2_000")
+        assert stopped.code == 1
+        assert "stopped: run.tokens is reached, 2,020 of 2,000; to go on, raise it: harness run " in stopped.stderr
+        assert "1 of 3 questions not asked yet" in stopped.stderr
+        done = run(*flags, "--set", "run.tokens=9_000", "--resume")
+        assert done.code == 0, done
+        assert len(read_ledger(tmp_path / "run")) == 3
+
     def test_a_finished_run_is_not_asked_again(self, run: Run, tmp_path: Path) -> None:
         first = run()
         again = run("--resume")
@@ -286,6 +297,13 @@ def _graph(folder: Path) -> str:
 
 
 class TestMistakes:
+    def test_limits_of_the_run_that_make_no_sense(self, run: Run) -> None:
+        mistake(run("--set", "run.tokens=-1"), "a limit is greater than 0")
+        mistake(run("--set", "run.token=1"), "unknown key 'token'", "cost, seconds, tokens")
+        mistake(run("--set", "run=1"), "--set run takes a limit", "run.tokens=5_000_000")
+        for key in ("run.cost", "limits.cost"):
+            mistake(run("--set", f"{key}=1"), f"{key} can't be kept: the prices of model", "model.prices.input")
+
     @pytest.mark.parametrize(
         ("flags", "message", "hint"),
         [

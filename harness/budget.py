@@ -1,0 +1,78 @@
+"""What a whole run may take, over all its sessions: tokens, dollars, time.
+
+Where a limit is reached no attempt starts any more and those in flight end by themselves. A resume with a higher limit
+goes on. Limits of one attempt are its mode's (`harness.modes.Limits`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.accounting import Account
+from harness.ledger import AttemptRecord
+from harness.messages import Usage
+from harness.text import duration, money, number
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a run; None: none."""
+
+    tokens: int | None = None  # input and output of all requests
+    cost: float | None = None  # US dollars
+    seconds: float | None = None  # in which attempts were under way
+
+    def __post_init__(self) -> None:
+        if any(value is not None and value <= 0 for value in vars(self).values()):
+            raise ValueError("a limit is greater than 0, or none")
+
+
+class Spending:
+    """What a run has taken so far. The caller's lock guards it.
+
+    A usage or a cost that nobody knows can't be counted: with an endpoint that reports no usage, limits of tokens and
+    cost don't bind. `cost_of` prices an attempt of which only the usage is known, as after a crash.
+    """
+
+    def __init__(
+        self, budget: Budget, earlier: Sequence[AttemptRecord], cost_of: Callable[[Usage], float | None]
+    ) -> None:
+        self._budget = budget
+        self._cost_of = cost_of
+        self._tokens = 0
+        self._cost = 0.0
+        self._seconds = _covered([(record.started, record.finished) for record in earlier])
+        self._began = time.monotonic()
+        for record in earlier:
+            self.add(record)
+
+    def add(self, record: AttemptRecord) -> None:
+        """Count an attempt that has ended."""
+        self._tokens += (record.usage.get("input") or 0) + (record.usage.get("output") or 0)
+        cost = self._cost_of(Usage(**record.usage)) if record.cost is None else record.cost
+        self._cost += cost or 0.0
+
+    def reached(self, flying: Iterable[Account]) -> str | None:
+        """The limit that forbids another attempt, in words; `flying` are the attempts under way."""
+        accounts = list(flying)
+        taken = {
+            "tokens": self._tokens + sum(account.tokens() for account in accounts),
+            "cost": self._cost + sum(account.known_cost for account in accounts),
+            "seconds": self._seconds + time.monotonic() - self._began,
+        }
+        words = {"tokens": number, "cost": money, "seconds": duration}
+        for name, limit in vars(self._budget).items():
+            if limit is not None and taken[name] >= limit:
+                return f"run.{name} is reached, {words[name](taken[name])} of {words[name](limit)}"
+        return None
+
+
+def _covered(intervals: Iterable[tuple[float, float]]) -> float:
+    """Seconds that lie in at least one of the intervals."""
+    total, end = 0.0, float("-inf")
+    for start, stop in sorted(intervals):
+        total += max(0.0, stop - max(start, end))
+        end = max(end, stop)
+    return total
