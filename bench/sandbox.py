@@ -2,7 +2,8 @@
 
 Calls run through the harness's own API, each kind in turn, in blocks that alternate with the baseline's, so that all
 see the same machine. A ratio is the baseline's median over the sandbox's. The flood is 500 MB of output from one
-command: how fast it comes, and by how much this process grows.
+command: how fast it comes, and by how much this process grows. Requests to the harness over a Unix socket are small and
+answered one after the other; the ratio is to the same program outside of a sandbox.
 
     python -m bench.sandbox [--calls 200] [--opens 10]
 """
@@ -12,11 +13,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import resource
+import socket
 import statistics
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from docker.errors import DockerException
@@ -24,6 +30,7 @@ from docker.errors import DockerException
 from sandbox import Backend, SandboxUnavailable, Spec, choose
 from sandbox.daemon import connect
 from sandbox.docker import DockerBackend
+from sandbox.sockets import listening
 
 COMMANDS = {
     "builtin": ":",
@@ -32,6 +39,17 @@ COMMANDS = {
     "20 kB of output": "head -c 20000 /dev/zero | tr '\\0' x",
 }
 FLOOD = 500_000_000
+REQUESTS = 20_000
+CALLER = """
+import socket, sys, time
+with socket.socket(socket.AF_UNIX) as harness:
+    harness.connect(sys.argv[1])
+    start = time.perf_counter()
+    for _ in range(int(sys.argv[2])):
+        harness.send(b"x" * 100)
+        harness.recv(1000)
+    print(int(sys.argv[2]) / (time.perf_counter() - start))
+"""
 Result = TypeVar("Result")
 BLOCK = 20  # calls in a row before it is the next one's turn
 
@@ -129,6 +147,36 @@ def flood(backend: Backend) -> str:
     return f"{backend.kind}: {speed:.2f} GB/s, this process grew by {grown / 1024:.1f} MiB, next call {after:.1f} ms"
 
 
+def echo(server: socket.socket) -> None:
+    """Answers one connection after the other until the listening socket is shut down."""
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                while request := connection.recv(1000):
+                    connection.send(request)
+
+
+def requests(backends: list[Backend]) -> Iterator[tuple[str, float]]:
+    """(who called, calls a second), outside of a sandbox first."""
+    with listening("echo") as (folder, server):
+        thread = threading.Thread(target=echo, args=(server,))
+        thread.start()
+        try:
+            command = [sys.executable, "-c", CALLER, str(folder / "echo"), str(REQUESTS)]
+            yield "outside", float(subprocess.run(command, capture_output=True, check=True).stdout)
+            for backend in backends:
+                with backend.open(Spec(None, mounts={"/attempt": Path(folder)})) as sandbox:
+                    sandbox.write("caller.py", CALLER.encode())
+                    yield (
+                        backend.kind,
+                        float(sandbox.exec(f"python3 caller.py /attempt/echo {REQUESTS}", 600, 100).head),
+                    )
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=200, help="of each command")
@@ -154,6 +202,11 @@ def main() -> None:
     print(f"\n{FLOOD // 10**6} MB of output from one command")
     for backend in backends:
         print(flood(backend))
+
+    print(f"\n{'request':<18}{'from':<14}{'a second':>10}{'ratio':>8}")
+    rates = dict(requests(backends))
+    for kind, rate in rates.items():
+        print(f"{'':<18}{kind:<14}{rate:>10.0f}{rate / rates['outside']:>8.2f}")
 
 
 if __name__ == "__main__":
