@@ -67,7 +67,7 @@ class Index:
 
     def documents(self, nodes: Iterable[int]) -> Iterator[str]:
         """The documents of nodes, as they were indexed."""
-        return map(self._document, map(self.export.node, nodes))
+        return map(self._document, self.export.records(nodes))
 
 
 def open_baseline(export: Export, cache: Path | None = None, progress: Progress | None = None) -> Baseline:
