@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from harness.accounting import Account
-from harness.answer import Parsed, parse_answer, validate
+from harness.answer import Answer, Parsed, parse_answer, validate
 from harness.attempt import Outcome, Task
 from harness.context import Conversation
 from harness.errors import BackboneError, ContextOverflow, HarnessError
 from harness.ledger import StopReason
 from harness.messages import Reply, Request, ToolCall
 from harness.observe import Observation
-from harness.prompt import LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED, prompt_for
+from harness.prompt import LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED
 from harness.tools import ToolContext, mistake, parse_arguments
 from harness.tools.answer import ANSWER_TOOL
 from harness.trajectory import TrajectoryWriter
@@ -46,11 +46,11 @@ class _Attempt:
         self.counts: dict[str, int] = {}
 
     def run(self) -> Outcome:
-        task = self.task
-        prompt = prompt_for(self.mode, task.query)
-        tools = [{"name": s.name, "description": s.description, "parameters": s.parameters} for s in task.toolbox.specs]
-        self.log.write("start", **task.key._asdict(), query=task.query, mode=self.mode.name, prompt=prompt, tools=tools)
-        self.conversation.say(prompt)
+        task, opening = self.task, self.task.opening()
+        self.log.write("start", **opening)
+        if task.system:
+            self.conversation.instruct(task.system)
+        self.conversation.say(opening["prompt"])
         try:
             while True:
                 self._turn()
@@ -63,6 +63,8 @@ class _Attempt:
             outcome = Outcome(self._why_no_reply(), error=str(error), failure=error)
         except ContextOverflow as error:
             outcome = Outcome("context_overflow", error=str(error), failure=error)
+        if outcome.answer is None and task.selection is not None and outcome.failure is None:
+            outcome.answer = self._validated(Parsed(list(task.selection.nodes)), "")
         outcome.counts = self.counts
         return outcome
 
@@ -123,7 +125,7 @@ class _Attempt:
         )  # fmt: skip
         request = Request(
             key=self.task.key, turn=self.account.turn, query=self.task.query, entries=entries,
-            tools=self.task.toolbox.specs, tool_choice="none" if last else "auto",
+            tools=self.task.toolbox.specs, tool_choice="none" if last else self.mode.tool_choice,
             time_left=self.account.seconds_for_request(self.limits, last=last),
         )  # fmt: skip
         try:
@@ -175,17 +177,19 @@ class _Attempt:
 
     def _read_answer(self, reply: Reply, limit: StopReason | None) -> None:
         """A reply without calls is an answer, or the model is told what is missing."""
-        parsed = parse_answer(reply.entry.text) if reply.finish == "stop" else Parsed(None)
+        parsed = parse_answer(reply.entry.text) if reply.finish == "stop" and self.task.reads_messages else Parsed(None)
         if parsed.values is not None:
             self._finish(parsed, reply.entry.text, limit)
         self.mistakes_in_a_row += 1
         self.count("replies_without_answer")
         if limit is None:
-            self._notice(TRUNCATED if reply.finish == "length" else NO_ANSWER)
+            self._notice(TRUNCATED if reply.finish == "length" else NO_ANSWER[self.mode.answer.source])
 
     def _finish(self, parsed: Parsed, text: str, limit: StopReason | None) -> NoReturn:
-        parsed = self.task.resolve(parsed)
-        raise _Stop(Outcome("answered", validate(parsed, self.task.nodes, self.mode.answer.max_ids, text), limit))
+        raise _Stop(Outcome("answered", self._validated(parsed, text), limit))
+
+    def _validated(self, parsed: Parsed, text: str) -> Answer:
+        return validate(self.task.resolve(parsed), self.task.nodes, self.mode.answer.max_ids, text)
 
     def _notice(self, text: str) -> None:
         self.conversation.say(text)

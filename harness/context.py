@@ -60,6 +60,10 @@ class Conversation:
         self._sent_bytes = 0  # size of the last request whose usage is known
         self._sent_tokens: int | None = None
 
+    def instruct(self, text: str) -> None:
+        """Append a system message."""
+        self._append(Entry("system", text))
+
     def say(self, text: str) -> None:
         """Append a user message."""
         self._append(Entry("user", text))

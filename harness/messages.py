@@ -26,11 +26,11 @@ class ToolCall:
 class Entry:
     """One item of the conversation.
 
-    role "user": `text`. role "assistant": `text`, `calls`, and `raw`, the provider's own message (or list of
-    items), re-sent as it came. role "tool": the result `text` of the call `call_id`.
+    role "system" or "user": `text`. role "assistant": `text`, `calls`, and `raw`, the provider's own message (or list
+    of items), re-sent as it came. role "tool": the result `text` of the call `call_id`.
     """
 
-    role: Literal["user", "assistant", "tool"]
+    role: Literal["system", "user", "assistant", "tool"]
     text: str
     calls: tuple[ToolCall, ...] = ()
     raw: Any = None

@@ -76,7 +76,7 @@ class Context:
 class Answer:
     """Where the answer comes from and how long it may be."""
 
-    source: Literal["message", "tool", "names"] = "message"  # names: in the message, mapped to ids
+    source: Literal["message", "tool", "names", "selection"] = "message"  # names: in the message, mapped to ids
     max_ids: int = 20
 
 
@@ -151,6 +151,10 @@ class Mode:
     tools: tuple[str, ...]
     access: str = ""
     reply: str = ""
+    system: str = ""  # a system message, with $node_types and $edge_types to fill in
+    tool_choice: Literal["auto", "required"] = "auto"
+    backbone: str | None = None  # a model of the mode's own, whatever --model says
+    model: dict[str, Any] = field(default_factory=dict)  # settings of the model's profile, under the user's own
     graph_access: str = ""  # the paper's Table 3 column, for reports
     python: str = ""
     view: View = field(default_factory=View)

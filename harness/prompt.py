@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Mapping
+from typing import Any
 
 from harness.modes import Mode
 from sandbox import GRAPH, SCRATCH
 
-NO_ANSWER = "Your reply calls no tool and has no answer line. Go on, or end your reply with: ANSWER: [id, id, ...]"
+NO_ANSWER: dict[str, str] = {  # by where the answer comes from
+    "message": "Your reply calls no tool and has no answer line. Go on, or end your reply with: ANSWER: [id, id, ...]",
+    "names": 'Your reply has no answer line. End it with: ANSWER: ["name", "name", ...]',
+    "tool": "Your reply calls no tool. Go on, or give your answer with the tool answer.",
+    "selection": "Your reply calls no tool. Go on, or end with the tool finish.",
+}
 TRUNCATED = "Your reply was cut off at the output limit. Go on with a shorter one."
 LAST_TURN = (
     "The {limit} is reached: no more tool calls. Reply now with your best answer, ending with: ANSWER: [id, ...]"
@@ -20,3 +27,12 @@ def prompt_for(mode: Mode, query: str) -> str:
     places = {"graph": GRAPH, "scratch": SCRATCH, "max_ids": str(mode.answer.max_ids)}
     parts = {name: string.Template(getattr(mode, name)).substitute(places).strip() for name in ("access", "reply")}
     return string.Template(mode.prompt).substitute(places, query=query, **parts).strip()
+
+
+def system_for(mode: Mode, schema: Mapping[str, Any]) -> str:
+    """The system message, empty where the mode has none. Raises KeyError for an unknown $variable."""
+    names = {part: [item["name"] for item in schema.get(key, [])] for part, key in _SCHEMA_PARTS.items()}
+    return string.Template(mode.system).substitute({part: repr(found) for part, found in names.items()}).strip()
+
+
+_SCHEMA_PARTS = {"node_types": "node_types", "edge_types": "relations"}

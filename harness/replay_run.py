@@ -30,7 +30,8 @@ from harness.runfiles import read_manifest, recorded_export
 from harness.settings import build
 from harness.setup import sandbox_spec
 from harness.spill import Spills
-from harness.tools import Toolbox, ToolContext, make_toolbox
+from harness.tools import Toolbox, ToolContext
+from harness.tools.kit import make_toolbox, needs_sandbox
 from sandbox import Backend, Sandbox, SandboxError
 
 SCHEMA_VERSION = 1
@@ -174,7 +175,7 @@ def replay_run(
 
     After an interrupt (KeyboardInterrupt passes through) what was finished is in the run folder.
     """
-    toolbox = make_toolbox(tuple(name for name in plan.tools if make_toolbox((name,)).needs_sandbox))
+    toolbox = make_toolbox(tuple(name for name in plan.tools if needs_sandbox((name,))))
     result = RunReplay(str(plan.run), backend.kind, list(plan.done))
     done = {attempt.file for attempt in plan.done}
     stop = threading.Event()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter.index import Index
 from harness.accounting import Account
 from harness.agent import run_attempt
 from harness.answer import Parsed
@@ -19,11 +20,14 @@ from harness.events import trajectory_path
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger
 from harness.messages import AttemptKey
 from harness.names import Names, resolve
+from harness.prompt import system_for
 from harness.questions import Question
 from harness.runconfig import Listener, RunConfig, RunOutcome
 from harness.rundir import RunFolder
 from harness.slot import NoSlot, SandboxPool, SandboxSlot
-from harness.tools import make_toolbox
+from harness.tools.ark import Selection
+from harness.tools.graph import Graph
+from harness.tools.kit import Toolkit, needs_graph
 from harness.trajectory import TrajectoryWriter
 
 _STOP_SECONDS = 2.0  # how long a stopped run waits for attempts to end by themselves
@@ -62,7 +66,10 @@ class Run:
         records = read_ledger(folder.path)
         self._states = fold(records)
         self._spending = Spending(config.budget, records, config.cost_of)
-        self._toolbox = make_toolbox(config.mode.tools)
+        names = config.mode.tools
+        graph = Graph(config.export, Index.open(config.export)) if needs_graph(names) else None
+        self._toolkit = Toolkit(names, config.mode.neighbors, graph)
+        self._system = system_for(config.mode, config.export.schema)
         self._resolve = _resolver(config)
 
     def due(self) -> list[list[Job]]:
@@ -98,12 +105,13 @@ class Run:
         config, job, path = self.config, flight.job, self.folder.path / flight.trajectory
         spec = config.spec({"run": self.folder.path.name, "attempt": f"{path.parent.name}/{path.stem}"})
         slot = pool.slot(config.sandboxes, spec, flight.account.queued) if pool and config.sandboxes else NoSlot()
+        selection = Selection() if config.mode.answer.source == "selection" else None
         try:
             with TrajectoryWriter(path, self.folder.blobs) as log:
                 task = Task(
                     key=job.key, query=job.question.text, mode=config.mode, nodes=config.export,
-                    toolbox=self._toolbox, backbone=config.backbone, window=config.window, slot=slot,
-                    resolve=self._resolve,
+                    toolbox=self._toolkit.toolbox(selection), backbone=config.backbone, window=config.window, slot=slot,
+                    resolve=self._resolve, system=self._system, selection=selection,
                 )  # fmt: skip
                 outcome = run_attempt(task, log, flight.account)
                 log.write("answer", **_answer_fields(outcome))

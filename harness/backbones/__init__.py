@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from exporter import Export
 from harness.backbones.profiles import (
     DEFAULT_MODEL,
     UNKNOWN_WINDOW,
@@ -25,7 +26,16 @@ from harness.messages import Backbone
 if TYPE_CHECKING:
     from harness.backbones.http import HttpBackbone
 
-__all__ = ["DEFAULT_MODEL", "OTHERS", "Profile", "load_profile", "make_backbone", "profile_names"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "OTHERS",
+    "Profile",
+    "load_profile",
+    "make_backbone",
+    "make_own",
+    "profile_names",
+    "takes_settings",
+]
 
 _Notice = Callable[[str], None]
 _Overrides = Mapping[str, Any] | None
@@ -54,6 +64,20 @@ def make_backbone(
     if base_url is not None:
         raise UserError(f"model '{name}' has no endpoint, so --base-url means nothing to it", "leave out --base-url")
     return make(argument, overrides, notice)
+
+
+def takes_settings(name: str) -> bool:
+    """Whether the model of this name is asked over HTTP, so that a mode's own settings (temperature) mean something."""
+    return name not in _PLAIN and name.partition(":")[0] not in _WITH_ARGUMENT
+
+
+def make_own(name: str, export: Export, k: int) -> Backbone:
+    """A mode's own model: `bm25`, which ranks `k` nodes. Raises UserError for another name."""
+    from harness.backbones.bm25 import Bm25Backbone
+
+    if name != Bm25Backbone.name:
+        raise UserError(f"unknown backbone '{name}' of a mode", f"there is {Bm25Backbone.name}")
+    return Bm25Backbone(export, k)
 
 
 def _endpoint(profile: Profile, notice: _Notice) -> tuple[Backbone, Profile]:

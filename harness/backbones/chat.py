@@ -87,8 +87,8 @@ def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _messages(entry: Entry) -> list[Any]:
-    if entry.role == "user":
-        return [{"role": "user", "content": entry.text}]
+    if entry.role in ("system", "user"):
+        return [{"role": entry.role, "content": entry.text}]
     if entry.role == "tool":
         return [{"role": "tool", "tool_call_id": entry.call_id, "content": entry.text}]
     raw = cast(Mapping[str, Any], entry.raw) if isinstance(entry.raw, Mapping) else {"content": entry.text}

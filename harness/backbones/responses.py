@@ -85,8 +85,8 @@ def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 
 
 def _items(entry: Entry) -> list[Any]:
-    if entry.role == "user":
-        return [{"role": "user", "content": entry.text}]
+    if entry.role in ("system", "user"):
+        return [{"role": entry.role, "content": entry.text}]
     if entry.role == "tool":
         return [{"type": "function_call_output", "call_id": entry.call_id, "output": entry.text}]
     if not isinstance(entry.raw, list):

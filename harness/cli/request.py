@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.backbones import OTHERS, Profile, load_profile, make_backbone
+from exporter import Export
+from harness.backbones import OTHERS, Profile, load_profile, make_backbone, make_own, takes_settings
+from harness.backbones.profiles import bare_profile
 from harness.budget import Budget
 from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
@@ -90,9 +92,11 @@ class Request:
             raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
         budget = _budget(settings.pop("run", {}))
         modes = [load_mode(name, settings) for name in self.modes]
-        backbone, profile, lacking = self._backbone(of_model)
-        _check_prices(budget, modes, profile)
         data = data_directory(self.data_dir)
+        models = Models(self, of_model)
+        for mode in modes:
+            if mode.backbone is None:
+                _check_prices(budget, [mode], models.of(mode)[1])
         with file_progress() as progress:
             graphs = [
                 open_graph(name, data, notice, progress=progress, download=not self.dry_run) for name in self.graphs
@@ -100,32 +104,20 @@ class Request:
         jobs = []
         for graph in graphs:
             verify(graph.export)
-            questions = load_questions(
-                graph.export,
-                splits=self.splits or (),
-                limit=self.limit,
-                sample=self.sample,
-                seed=self.seed,
-                file=self.queries,
-                only=getattr(backbone, "knows", None),
-            )
-            jobs += [(graph, mode, profile, backbone, lacking, questions, budget) for mode in modes]
+            for mode in modes:
+                backbone, profile, lacking = models.of(mode, graph.export)
+                questions = load_questions(
+                    graph.export,
+                    splits=self.splits or (),
+                    limit=self.limit,
+                    sample=self.sample,
+                    seed=self.seed,
+                    file=self.queries,
+                    only=getattr(backbone, "knows", None),
+                )
+                jobs.append((graph, mode, profile, backbone, lacking, questions, budget))
         outs = self._outs([(graph.name, mode.name) for graph, mode, *_ in jobs])
         return [Job(*parts, out) for parts, out in zip(jobs, outs, strict=True)]
-
-    def _backbone(self, overrides: Mapping[str, Any]) -> tuple[Backbone | None, Profile, UserError | None]:
-        """The model. In a dry run one that lacks only its key is a profile, with what is lacking."""
-        try:
-            return *make_backbone(self.model, base_url=self.base_url, overrides=overrides, notice=notice), None
-        except UserError as error:
-            if not self.dry_run:
-                raise
-            lacking = error
-        try:
-            profile = load_profile(self.model, base_url=self.base_url, overrides=overrides, others=OTHERS)
-        except UserError:
-            raise lacking from None
-        return None, profile, lacking
 
     def _outs(self, names: list[tuple[str, str]]) -> list[Path]:
         if self.resume and self.out is None:
@@ -139,6 +131,41 @@ class Request:
             return [self.out or _unused(f"{_now()}-{folders[0]}")]
         parent = self.out or _unused(_now())
         return [parent / folder for folder in folders]
+
+
+class Models:
+    """The models of a command: one for all modes that ask for the same settings, so that they share its limits."""
+
+    def __init__(self, request: Request, overrides: Mapping[str, Any]) -> None:
+        self._request, self._overrides = request, overrides
+        self._made: dict[str, tuple[Backbone | None, Profile, UserError | None]] = {}
+
+    def of(self, mode: Mode, export: Export | None = None) -> tuple[Backbone | None, Profile, UserError | None]:
+        """The mode's own model, else the one asked for with the mode's settings under the user's.
+
+        In a dry run one that lacks only its key is a profile, with what is lacking. Raises UserError.
+        """
+        if mode.backbone is not None and export is not None:
+            return make_own(mode.backbone, export, mode.answer.max_ids), bare_profile(mode.backbone), None
+        overrides = merge(mode.model, self._overrides) if takes_settings(self._request.model) else self._overrides
+        key = repr(sorted(overrides.items()))
+        if key not in self._made:
+            self._made[key] = self._make(overrides)
+        return self._made[key]
+
+    def _make(self, overrides: Mapping[str, Any]) -> tuple[Backbone | None, Profile, UserError | None]:
+        name, url = self._request.model, self._request.base_url
+        try:
+            return *make_backbone(name, base_url=url, overrides=overrides, notice=notice), None
+        except UserError as error:
+            if not self._request.dry_run:
+                raise
+            lacking = error
+        try:
+            profile = load_profile(name, base_url=url, overrides=overrides, others=OTHERS)
+        except UserError:
+            raise lacking from None
+        return None, profile, lacking
 
 
 def _budget(table: Any) -> Budget:

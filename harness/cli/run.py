@@ -27,7 +27,7 @@ from harness.rundir import check_folder
 from harness.runfiles import MANIFEST
 from harness.runner import execute_all
 from harness.score import score_run, write_scores
-from harness.tools import make_toolbox
+from harness.tools.kit import needs_sandbox
 
 FAILURES = 1
 DEFAULT_WORKERS = 4
@@ -95,7 +95,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
             return 0
         return _run_all(jobs, request, ctx.find_root().meta["harness.command"])
     finally:
-        getattr(jobs[0].backbone, "close", lambda: None)()  # one for all jobs; those that hold connections have it
+        for backbone in {id(job.backbone): job.backbone for job in jobs}.values():
+            getattr(backbone, "close", lambda: None)()  # those that hold connections have it
 
 
 def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int:
@@ -105,7 +106,7 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
         check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
     again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
     backend = None
-    if any(make_toolbox(job.mode.tools).needs_sandbox for job in jobs):
+    if any(needs_sandbox(job.mode.tools) for job in jobs):
         backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
     display = Display(bar=not any(job.interactive for job in jobs))
     try:
@@ -152,7 +153,7 @@ def _part(
         mode=job.mode,
         profile=job.profile.as_dict(),
         backbone=job.backbone,
-        sandboxes=backend if make_toolbox(job.mode.tools).needs_sandbox else None,
+        sandboxes=backend if needs_sandbox(job.mode.tools) else None,
         questions=job.questions,
         out=job.out,
         command=typed,

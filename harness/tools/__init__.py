@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import jsonschema
 import orjson
 
-from harness.errors import UserError
 from harness.messages import ToolCall, ToolSpec
 from harness.modes import Output
 from harness.observe import Observation
@@ -46,9 +45,10 @@ class Tool(Protocol):
 class Toolbox:
     """The tools of one mode by name. Calls are checked against the schemas before they run."""
 
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, tools: Mapping[str, Tool], specs: tuple[ToolSpec, ...] | None = None) -> None:
+        """`specs`, if given, are those of an equal toolbox: the same objects in every request are serialised once."""
         self._tools = tools
-        self._specs = tuple(tool.spec for tool in tools.values())
+        self._specs = specs or tuple(tool.spec for tool in tools.values())
         self._validators = {name: jsonschema.Draft202012Validator(tool.spec.parameters) for name, tool in tools.items()}
 
     @property
@@ -78,19 +78,6 @@ class Toolbox:
             return tool(arguments, context)
         except SandboxFileError as error:
             return mistake("file_error", str(error))
-
-
-def make_toolbox(names: tuple[str, ...]) -> Toolbox:
-    """The tools of these names. Raises UserError naming those there are."""
-    from harness.tools.answer import ANSWER_TOOL, AnswerTool  # noqa: PLC0415
-    from harness.tools.bash import Bash  # noqa: PLC0415 - the registry imports what implements it
-    from harness.tools.read import Read  # noqa: PLC0415
-
-    known: dict[str, Callable[[], Tool]] = {"bash": Bash, "read": Read, ANSWER_TOOL: AnswerTool}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UserError(f"unknown tool '{unknown[0]}'", f"tools: {', '.join(sorted(known))}")
-    return Toolbox({name: known[name]() for name in names})
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:

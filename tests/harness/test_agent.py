@@ -20,7 +20,7 @@ from harness.modes import load_mode
 from harness.schemas import validator
 from harness.settings import parse_assignments
 from harness.slot import SandboxPool
-from harness.tools import make_toolbox
+from harness.tools.kit import make_toolbox
 from harness.trajectory import TrajectoryWriter
 from sandbox import Backend, Spec
 from tests.support.words import Turn, Words, bash, call, calls, says

@@ -110,7 +110,8 @@ def test_outputs_that_were_cut_are_cut_again(tmp_path: Path, export: Export, bwr
     from harness.messages import ToolCall
     from harness.modes import load_mode
     from harness.spill import Spills
-    from harness.tools import ToolContext, make_toolbox
+    from harness.tools import ToolContext
+    from harness.tools.kit import make_toolbox
     from harness.trajectory import TrajectoryWriter
 
     run = run_of(tmp_path, export, [])

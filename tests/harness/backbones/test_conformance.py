@@ -24,7 +24,7 @@ from harness.events import read_events
 from harness.messages import AttemptKey
 from harness.modes import load_mode
 from harness.slot import SandboxPool
-from harness.tools import make_toolbox
+from harness.tools.kit import make_toolbox
 from harness.trajectory import TrajectoryWriter
 from sandbox import Backend, Spec
 from tests.support.server import (
