@@ -30,7 +30,8 @@ from harness.ledger import AttemptRecord
 from harness.messages import Reply, Request
 from harness.modes import load_mode
 from harness.questions import Question, QuestionSet
-from harness.runner import RunConfig, execute
+from harness.runconfig import RunConfig
+from harness.runner import execute
 from harness.settings import parse_assignments
 from tests.support.server import Behaviour, Received, ScriptedServer, bash, say
 

@@ -1,4 +1,4 @@
-"""The text of a node that searches rank on: STaRK's documents for its graphs, else all that its attributes say."""
+"""The text of a node that searches rank on: STaRK's documents for its graphs, else name and attributes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from exporter.stark.datasets import DATASETS
 def document_maker(source: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
     """The function that makes a node's text from its record. `source` is the manifest's entry of that name."""
     dataset = DATASETS.get(str(source.get("dataset"))) if source.get("kind") == "stark" else None
-    return dataset.document if dataset else attributes_text
+    return dataset.document if dataset else plain_text
 
 
-def attributes_text(record: Mapping[str, Any]) -> str:
-    """A line for each attribute but the source's own id, with every text and number in it."""
-    lines = (
-        f"{key}: {' '.join(_words(value))}"
-        for key, value in record["attributes"].items()
-        if key != "source_id" and value not in (None, "", [], {})
-    )
+def plain_text(record: Mapping[str, Any]) -> str:
+    """The name, the source's own id where it is a text, and every text and number of each attribute, a line each."""
+    attributes = record["attributes"]
+    lines = [text for text in (record["name"], attributes.get("source_id")) if text and isinstance(text, str)]
+    for key, value in attributes.items():
+        if key != "source_id" and value not in (None, "", [], {}):
+            lines.append(f"{key}: {' '.join(_words(value))}")
     return "".join(f"{line}\n" for line in lines)
 
 

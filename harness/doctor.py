@@ -147,8 +147,8 @@ def _graphs(data: Path) -> Iterator[Finding]:
     for graph in list_graphs(data):
         if graph.state == "damaged":
             yield Finding(f"graph {graph.name}", "missing", graph.note, f"harness check {graph.path}")
-        elif graph.state == "absent":
-            yield Finding(f"graph {graph.name}", "note", f"no export at {graph.path}", graph.note)
+        elif graph.state in ("downloadable", "not here", "stale"):
+            yield Finding(f"graph {graph.name}", "note", graph.state, graph.note)
         else:
             yield Finding(f"graph {graph.name}", "ok", graph.note or f"{graph.nodes:,} nodes at {graph.path}")
 

@@ -1,4 +1,4 @@
-"""Graphs by name: the embedded sample, exports under the data directory, and paths to exports.
+"""Graphs by name: the embedded sample, STaRK's graphs, exports under the data directory, and paths to exports.
 
 The data directory holds `exports/<name>`. It may be shared and read-only once the exports are in it.
 """
@@ -14,13 +14,14 @@ from typing import Any
 
 import platformdirs
 
-from exporter import Export, ExportError, biogo_sources, export_tables
+from exporter import Export, ExportError, Progress, biogo_sources, export_stark, export_tables
+from exporter.stark import DATASETS
+from harness import stark
 from harness.config import APP
 from harness.errors import UserError
 from harness.suggest import hint
 
 EMBEDDED = "biogo"
-STARK = ("prime", "mag", "amazon")
 _CHUNK = 1 << 20
 
 Notice = Callable[[str], None]
@@ -36,7 +37,11 @@ class Graph:
 
 @dataclass(frozen=True)
 class Listing:
-    """One line of `harness graphs`. `state` is ready, embedded (exported when first used), absent or damaged."""
+    """One line of `harness graphs`.
+
+    `state` is exported, stale (exported of other data than is here now), damaged, embedded or downloaded (here, and
+    exported when first used), downloadable, or not here.
+    """
 
     name: str
     state: str
@@ -44,6 +49,8 @@ class Listing:
     nodes: int | None = None
     edges: int | None = None
     questions: dict[str, int] | None = None
+    bytes: int | None = None
+    created: str | None = None
     note: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -56,20 +63,28 @@ def data_directory(named: Path | None) -> Path:
     return named or platformdirs.user_data_path(APP)
 
 
-def open_graph(name: str, data: Path, notice: Notice) -> Graph:
-    """The export that `name` stands for; the embedded sample is exported when first used. Raises UserError."""
+def open_graph(
+    name: str, data: Path, notice: Notice, *, progress: Progress | None = None, download: bool = True
+) -> Graph:
+    """The export that `name` stands for. Raises UserError, and InfrastructureError where a download fails.
+
+    The embedded sample and STaRK's graphs are exported when first used; these are downloaded before where they aren't
+    on this machine, unless `download` is False, which is the user's mistake then.
+    """
     if os.sep in name:
         return _open(Path(name))
     place = data / "exports" / name
     if place.is_dir():
-        return Graph(name, _open(place).export)
+        graph = Graph(name, _open(place).export)
+        if name in DATASETS:
+            _warn(graph, stark.is_stale(graph.export, stark.locate(name, data)), notice)
+        return graph
     if name == EMBEDDED:
         return Graph(name, _export_embedded(place, notice))
-    if name in STARK:
-        raise UserError(
-            f"graph '{name}' is not there: no folder {place}",
-            f"STaRK graphs are read from an export: put one at {place}, or give its path to --graph",
-        )
+    if name in DATASETS:
+        graph = Graph(name, _export_stark(name, place, data, notice, progress, download))
+        _warn(graph, "", notice)
+        return graph
     if (Path(name) / "manifest.json").is_file():
         return _open(Path(name))
     raise UserError(f"unknown graph '{name}'", hint(name, graph_names(data), "graphs") + ", or a path to an export")
@@ -79,12 +94,12 @@ def graph_names(data: Path) -> list[str]:
     """Every name that can be given: the embedded sample, STaRK's graphs, and what lies in the data directory."""
     exports = data / "exports"
     found = sorted(path.name for path in exports.iterdir() if _is_export(path)) if exports.is_dir() else []
-    return list(dict.fromkeys((EMBEDDED, *STARK, *found)))
+    return list(dict.fromkeys((EMBEDDED, *DATASETS, *found)))
 
 
 def list_graphs(data: Path) -> list[Listing]:
-    """What each name stands for at the moment. Nothing is exported for it."""
-    return [_listing(name, data / "exports" / name) for name in graph_names(data)]
+    """What each name stands for at the moment. Nothing is exported for it, and no network asked."""
+    return [_listing(name, data / "exports" / name, data) for name in graph_names(data)]
 
 
 def verify(export: Export) -> None:
@@ -137,18 +152,63 @@ def _export_embedded(place: Path, notice: Notice) -> Export:
         raise UserError(str(error), f"{error.hint} with --data-dir or HARNESS_DATA") from None
 
 
+def _export_stark(
+    name: str, place: Path, data: Path, notice: Notice, progress: Progress | None, download: bool
+) -> Export:
+    if not download and stark.locate(name, data) is None:
+        raise UserError(
+            f"graph '{name}' is not on this machine",
+            f"harness run downloads it ({stark.size_of(name)}), a dry run doesn't",
+        )
+    files = stark.fetch(name, data, notice)
+    notice(f"exporting {name} from {files.processed} to {place}")
+    try:
+        return export_stark(name, files, place, reuse=True, progress=progress)
+    except ExportError as error:
+        raise UserError(str(error), error.hint) from None
+
+
+def _warn(graph: Graph, stale: str, notice: Notice) -> None:
+    """Say where a graph is not what was published, or no longer what its files say."""
+    for warning in graph.export.manifest["source"].get("warnings", ()):
+        notice(f"{graph.name}: {warning}")
+    if stale:
+        notice(f"{graph.name}: the export is stale, {stale}; to have it made anew, remove {graph.export.path}")
+
+
 def _is_export(path: Path) -> bool:
     return (path / "manifest.json").is_file()
 
 
-def _listing(name: str, place: Path) -> Listing:
+def _listing(name: str, place: Path, data: Path) -> Listing:
     if not place.is_dir():
-        if name == EMBEDDED:
-            return Listing(name, "embedded", str(place), note="exported when first used")
-        return Listing(name, "absent", str(place), note="put an export there")
+        return _not_exported(name, place, data)
     try:
         export = Export.open(place)
     except ExportError as error:
         return Listing(name, "damaged", str(place), note=str(error))
-    splits = {split or "all": count for split, count in export.manifest["queries"]["splits"].items()}
-    return Listing(name, "ready", str(place), export.node_count, export.schema["edges"], splits)
+    stale = stark.is_stale(export, stark.locate(name, data)) if name in DATASETS else ""
+    return Listing(
+        name,
+        "stale" if stale else "exported",
+        str(place),
+        export.node_count,
+        export.schema["edges"],
+        {split or "all": count for split, count in export.manifest["queries"]["splits"].items()},
+        sum(entry["bytes"] for entry in export.manifest["files"].values()),
+        export.manifest["created"],
+        stale,
+    )
+
+
+def _not_exported(name: str, place: Path, data: Path) -> Listing:
+    if name == EMBEDDED:
+        return Listing(name, "embedded", str(place), note="exported when first used")
+    files = stark.locate(name, data)
+    if files is not None:
+        size = sum(path.stat().st_size for path in files.files())
+        return Listing(name, "downloaded", str(files.processed), bytes=size, note="exported when first used")
+    note = f"{stark.size_of(name)}, downloaded when first used"
+    if stark.is_offline():
+        return Listing(name, "not here", str(place), note="HF_HUB_OFFLINE forbids to download it")
+    return Listing(name, "downloadable", str(place), note=note)

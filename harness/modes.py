@@ -93,6 +93,18 @@ class Agents:
             raise ValueError(f"agents.count is {self.count}; it must be at least 1")
 
 
+Ranking = Literal["substring", "bm25"]
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """How the tool that looks around a node works (`harness/tools/neighborhood.py`)."""
+
+    ranking: Ranking = "substring"  # of neighbours by a query
+    query: bool = True  # whether ARK's takes a query
+    types: bool = True  # whether ARK's filters by types of nodes and edges
+
+
 @dataclass(frozen=True)
 class Sandbox:
     """Limits of the attempt's sandbox, sizes in MiB, and the image's base (docker)."""
@@ -147,6 +159,7 @@ class Mode:
     context: Context = field(default_factory=Context)
     answer: Answer = field(default_factory=Answer)
     agents: Agents = field(default_factory=Agents)
+    neighbors: Neighbors = field(default_factory=Neighbors)
     sandbox: Sandbox = field(default_factory=Sandbox)
 
     def as_dict(self) -> dict[str, Any]:

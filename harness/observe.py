@@ -29,7 +29,7 @@ class Observation:
     """A tool's result: the text the model sees and what the trajectory keeps beside it.
 
     `error` is None, or the kind of the model's own mistake ("unknown_tool", "malformed_arguments",
-    "invalid_arguments", "file_error", "not_executed"). `whole` is the complete output where it is at hand,
+    "invalid_arguments", "file_error", "not_found", "not_executed"). `whole` is the complete output where it is at hand,
     `spill` the file in the sandbox that holds it.
     """
 

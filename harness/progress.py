@@ -55,65 +55,95 @@ class Tally:
         return True
 
 
-class RunListener:
-    """Prints to stderr. `title` says what runs, `name_of` gives a node's name, `is_candidate` what can be an answer.
+class Display:
+    """The terminal that several runs share: lines above, below a bar for each. Without a terminal only lines.
 
-    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again. No `bar` where
-    somebody else writes to the terminal meanwhile.
+    No `bar` where somebody else writes to the terminal meanwhile.
+    """
+
+    def __init__(self, bar: bool = True) -> None:
+        self.console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+        self._bars: set[TaskID] = set()
+        self._progress: Progress | None = None
+        if bar and self.console.is_terminal:
+            self._progress = Progress(
+                BarColumn(bar_width=20),
+                MofNCompleteColumn(),
+                _TallyColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(compact=True),
+                TextColumn("{task.description}"),
+                console=self.console,
+            )
+
+    def open_bar(self, label: str, total: int, done: int, tally: Tally) -> TaskID | None:
+        """Show a bar, where there is a terminal."""
+        if self._progress is None:
+            return None
+        task = self._progress.add_task(label, total=total, completed=done, tally=tally)
+        self._bars.add(task)
+        self._progress.start()
+        return task
+
+    def advance(self, task: TaskID) -> None:
+        """Move a bar on by one."""
+        if self._progress is not None:
+            self._progress.advance(task)
+
+    def close_bar(self, task: TaskID) -> None:
+        """A bar is done with; with the last of them all go."""
+        self._bars.discard(task)
+        if self._progress is not None and not self._bars:
+            self._progress.stop()
+
+
+class RunListener:
+    """Prints to stderr. `title` says what runs, `label` tells the runs of one display apart (empty where there is one),
+    `name_of` gives a node's name, `is_candidate` says what can be an answer.
+
+    `earlier` are the attempts of the sessions before a resume, which count but aren't printed again.
     """
 
     def __init__(
         self,
+        display: Display,
+        label: str,
         title: str,
         name_of: Callable[[int], str],
         is_candidate: Callable[[int], bool],
         retry: RetryPolicy,
         earlier: Iterable[AttemptRecord] = (),
         questions: Iterable[Question] = (),
-        bar: bool = True,
     ) -> None:
-        self._title, self._bar = title, bar
+        self._display, self._label, self._title = display, label, title
+        self._console = display.console
         self._name_of, self._is_candidate, self._retry = name_of, is_candidate, retry
         self._tally = Tally()
         self._count_earlier(list(earlier), {question.id: question for question in questions})
-        self._console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
-        self._progress: Progress | None = None
         self._task: TaskID | None = None
 
     def started(self, total: int, done: int) -> None:
         """Say what runs and show the bar, where there is a terminal."""
         already = f", {count_of(done, 'attempt')} of {total} done before" if done else ""
         self._print(line(self._title + already))
-        if not (self._bar and self._console.is_terminal):
-            return
-        self._progress = Progress(
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            _TallyColumn(self._tally),
-            TextColumn("left"),
-            TimeRemainingColumn(compact=True),
-            console=self._console,
-        )
-        self._task = self._progress.add_task("", total=total, completed=done)
-        self._progress.start()
+        self._task = self._display.open_bar(self._label, total, done, self._tally)
 
     def attempt_finished(self, record: AttemptRecord, question: Question) -> None:
         """Print the attempt's line and move the bar on."""
         verdict = self._verdict(record, question)
         final = self._tally.add(record, verdict, self._retry)
         self._print(self._line(record, question, verdict, final))
-        if self._progress is not None and self._task is not None and final:
-            self._progress.advance(self._task)
+        if self._task is not None and final:
+            self._display.advance(self._task)
 
     def notice(self, text: str) -> None:
         """Print a line."""
         self._print(line(text))
 
     def closed(self) -> None:
-        """Take the bar away."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        """The run's bar is done with."""
+        if self._task is not None:
+            self._display.close_bar(self._task)
 
     def _count_earlier(self, records: list[AttemptRecord], questions: dict[str, Question]) -> None:
         for (query_id, _), state in fold(records).items():
@@ -133,7 +163,7 @@ class RunListener:
         mark = self._mark(record, question, verdict, final)
         end = f"{mark}  {count_of(record.turns, 'turn')}  {duration(record.times.wall)}"
         answer = self._answer(record)
-        start = line(record.query_id)
+        start = line(f"{self._label} {record.query_id}".strip())
         if record.agent:
             start += f" agent {record.agent + 1}"
         width = self._console.width if self._console.is_terminal else _PLAIN_WIDTH
@@ -161,12 +191,8 @@ class RunListener:
 
 
 class _TallyColumn(ProgressColumn):
-    def __init__(self, tally: Tally) -> None:
-        super().__init__()
-        self._tally = tally
-
-    def render(self, task: Task) -> Text:  # noqa: ARG002
-        tally = self._tally
+    def render(self, task: Task) -> Text:
+        tally: Tally = task.fields["tally"]
         parts = [f"hits {tally.hits}/{tally.answered}", f"{number(tally.tokens)} tokens"]
         if tally.cost:
             parts.append(money(tally.cost))

@@ -68,14 +68,13 @@ class NoSlot:
 
 
 class SandboxPool:
-    """Opens and closes a run's sandboxes in threads of its own.
+    """Opens and closes the sandboxes of one or more runs in threads of its own.
 
     A sandbox is opened when the memory that the open ones really use (not the sum of their limits) is under
     `memory_cap` bytes, or when none is open.
     """
 
-    def __init__(self, backend: Backend, memory_cap: int | None = None) -> None:
-        self._backend = backend
+    def __init__(self, memory_cap: int | None = None) -> None:
         self._cap = memory_cap or int(total_memory() * _DEFAULT_SHARE)
         self._threads = ThreadPoolExecutor(_OPENERS, thread_name_prefix="sandbox-open")
         self._closers = ThreadPoolExecutor(_OPENERS, thread_name_prefix="sandbox-close")
@@ -84,14 +83,14 @@ class SandboxPool:
         self._opening = 0
         self._closed = False
 
-    def slot(self, spec: Spec, queued: Callable[[float], None]) -> SandboxSlot:
-        """Ask for a sandbox; `queued` is told the seconds that its user waited for memory."""
+    def slot(self, backend: Backend, spec: Spec, queued: Callable[[float], None]) -> SandboxSlot:
+        """Ask for a sandbox of a kind; `queued` is told the seconds that its user waited for memory."""
         passed = [float("inf")]
 
         def work() -> Sandbox:
             self._wait_for_memory()
             passed[0] = time.monotonic()
-            return self._do_open(spec)
+            return self._do_open(backend, spec)
 
         return SandboxSlot(self._threads.submit(work), queued, lambda: passed[0])
 
@@ -122,9 +121,9 @@ class SandboxPool:
                     return
             time.sleep(_GATE_POLL)
 
-    def _do_open(self, spec: Spec) -> Sandbox:
+    def _do_open(self, backend: Backend, spec: Spec) -> Sandbox:
         try:
-            sandbox = self._backend.open(spec)
+            sandbox = backend.open(spec)
         finally:
             with self._lock:
                 self._opening -= 1

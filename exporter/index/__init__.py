@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from exporter.documents import document_maker
 from exporter.index.adjacency import Adjacency, Direction, NodeIds
 from exporter.index.baseline import Baseline, BaselineWriter
-from exporter.index.documents import plain_document
 from exporter.index.labels import Labels, LabelWriter
 from exporter.index.place import part
 from exporter.index.text import Hit, Hits, TextIndex, TextWriter
@@ -32,6 +32,8 @@ __all__ = [
     "open_baseline",
 ]
 
+_TEXT_VERSION = "2"  # changes with what is indexed of a node, and how
+
 
 class Index:
     """The index of one export. Safe to use from several threads."""
@@ -41,6 +43,7 @@ class Index:
         self.adjacency = adjacency
         self.labels = labels
         self.text = text
+        self._document = document_maker(export.manifest["source"])
 
     @classmethod
     def open(cls, export: Export, cache: Path | None = None, progress: Progress | None = None) -> Index:
@@ -59,12 +62,12 @@ class Index:
             _build_text(export, folder, progress)
 
         adjacency = part(export, "adjacency", "1", build_adjacency, cache=cache, progress=progress)
-        text = part(export, "text", "1", build_text, cache=cache, progress=progress)
+        text = part(export, "text", _TEXT_VERSION, build_text, cache=cache, progress=progress)
         return cls(export, Adjacency(adjacency), Labels(text), TextIndex(text / "bm25"))
 
     def documents(self, nodes: Iterable[int]) -> Iterator[str]:
         """The documents of nodes, as they were indexed."""
-        return map(plain_document, map(self.export.node, nodes))
+        return map(self._document, self.export.records(nodes))
 
 
 def open_baseline(export: Export, cache: Path | None = None, progress: Progress | None = None) -> Baseline:
@@ -72,23 +75,25 @@ def open_baseline(export: Export, cache: Path | None = None, progress: Progress 
 
     def build(folder: Path) -> None:
         writer = BaselineWriter(folder)
+        document = document_maker(export.manifest["source"])
         for record in _told(export, "BM25 baseline", progress):
             if record["is_candidate"]:
-                writer.add(record["node_id"], plain_document(record))
+                writer.add(record["node_id"], document(record))
         writer.finish()
 
-    return Baseline(part(export, "baseline", "1", build, cache=cache, progress=progress))
+    return Baseline(part(export, "baseline", _TEXT_VERSION, build, cache=cache, progress=progress))
 
 
 def _build_text(export: Export, folder: Path, progress: Progress | None) -> None:
     """Labels and BM25 index, in one pass over the records."""
     (folder / "bm25").mkdir()
     writer = TextWriter(folder / "bm25")
+    document = document_maker(export.manifest["source"])
     types = [item["name"] for item in export.schema["node_types"]]
     with LabelWriter(folder, types) as labels:
         for record in _told(export, "text index", progress):
             labels.add(record["name"], record["node_type"])
-            writer.add(record["name"], plain_document(record))
+            writer.add(record["name"], document(record))
     writer.finish()
 
 

@@ -7,5 +7,6 @@ from exporter.stark.dataset import Dataset
 from exporter.stark.datasets import DATASETS
 from exporter.stark.export import export_stark
 from exporter.stark.places import Place, find
+from exporter.stark.reader import READER
 
-__all__ = ["DATASETS", "Dataset", "Place", "export_stark", "find"]
+__all__ = ["DATASETS", "READER", "Dataset", "Place", "export_stark", "find"]

@@ -41,7 +41,7 @@ class Dataset:
     name_of: Callable[[str, Mapping[Any, Any]], Any]
     document: Callable[[Record], str]
     expected: Expected
-    archive_bytes: int  # of processed.zip; about, where `archive_sha256` is None
+    archive_bytes: int  # of processed.zip, about
     archive_sha256: str | None
 
 

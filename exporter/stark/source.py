@@ -17,9 +17,9 @@ from exporter.stark.dataset import Dataset, text_of
 from exporter.stark.files import ProcessedFiles
 from exporter.stark.places import NODES, Place
 from exporter.stark.questions import StarkQuestions
+from exporter.stark.reader import READER
 from exporter.torch_file import Array
 
-READER = 1  # counts up when an export made of the same files would come out different
 _RESERVED = "source_id"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import exporter
-from harness.cli.export import file_progress
+from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.schemas import check_run

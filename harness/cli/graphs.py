@@ -9,7 +9,7 @@ import click
 from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import print_json, table
 from harness.graphs import Listing, data_directory, list_graphs
-from harness.text import number
+from harness.text import number, size
 
 
 @click.command()
@@ -18,7 +18,9 @@ from harness.text import number
 def command(data_dir: Path | None, as_json: bool) -> None:
     """List the graphs there are.
 
-    A graph is named to `harness run --graph` as it is here, or by the path of an export.
+    A graph is named to `harness run --graph` as it is here, or by the path of an export. STaRK's graphs (prime, mag,
+    amazon) are looked for in the data directory, in skb/NAME and qa/NAME as in the dataset repository or in NAME as
+    STaRK lays them out, and in huggingface_hub's cache; else they are downloaded when first used.
 
     \b
     Example:
@@ -29,10 +31,19 @@ def command(data_dir: Path | None, as_json: bool) -> None:
         print_json([listing.as_dict() for listing in listings])
         return
     rows = [
-        (each.name, each.state, number(each.nodes), number(each.edges), _questions(each), each.note or each.path)
+        (
+            each.name,
+            each.state,
+            number(each.nodes),
+            number(each.edges),
+            _questions(each),
+            "-" if each.bytes is None else size(each.bytes),
+            (each.created or "-")[:10],
+            each.note or each.path,
+        )
         for each in listings
     ]
-    click.echo(table(("graph", "state", "nodes", "edges", "questions", "where"), rows, "  rr"))
+    click.echo(table(("graph", "state", "nodes", "edges", "questions", "size", "made", "where"), rows, "  rr r"))
 
 
 def _questions(listing: Listing) -> str:

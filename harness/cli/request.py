@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.backbones import OTHERS, Profile, load_profile, make_backbone
 from harness.budget import Budget
+from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.events import folder_name
@@ -80,7 +81,7 @@ class Request:
 
     def jobs(self) -> list[Job]:
         """Everything that is to run. Raises UserError for the first thing that can't be; nothing is written for it
-        but the embedded graph's export."""
+        but the exports of graphs that are used for the first time."""
         flags = {"count": self.agents, "fuse": self.fuse}
         agents = {"agents": {key: value for key, value in flags.items() if value is not None}}
         settings = merge(agents, parse_assignments(self.assignments))
@@ -92,7 +93,10 @@ class Request:
         backbone, profile, lacking = self._backbone(of_model)
         _check_prices(budget, modes, profile)
         data = data_directory(self.data_dir)
-        graphs = [open_graph(name, data, notice) for name in self.graphs]
+        with file_progress() as progress:
+            graphs = [
+                open_graph(name, data, notice, progress=progress, download=not self.dry_run) for name in self.graphs
+            ]
         jobs = []
         for graph in graphs:
             verify(graph.export)

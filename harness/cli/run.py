@@ -21,10 +21,11 @@ from harness.errors import InfrastructureError, UserError
 from harness.fuse import FUSIONS
 from harness.ledger import AttemptRecord, read_ledger
 from harness.prices import cost
-from harness.progress import RunListener
+from harness.progress import Display, RunListener
+from harness.runconfig import RunConfig
 from harness.rundir import check_folder
 from harness.runfiles import MANIFEST
-from harness.runner import RunConfig, RunOutcome, execute
+from harness.runner import execute_all
 from harness.score import score_run, write_scores
 from harness.tools import make_toolbox
 
@@ -99,24 +100,23 @@ def command(ctx: click.Context, /, **options: Any) -> int:
 
 def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int:
     resumed = [request.resume and (job.out / MANIFEST).exists() for job in jobs]
-    for job, resume in zip(jobs, resumed, strict=True):
+    resumes = list(zip(jobs, resumed, strict=True))
+    for job, resume in resumes:
         check_folder(job.out, resume=resume or (request.resume and not any(resumed)))
     again = shlex.join([*(word for word in typed if word != "--resume"), *_out(request, jobs), "--resume"])
     backend = None
     if any(make_toolbox(job.mode.tools).needs_sandbox for job in jobs):
         backend = sandbox.choose(request.sandbox_kind, base=jobs[0].mode.sandbox.base, notice=notice)
-    outcomes = []
+    display = Display(bar=not any(job.interactive for job in jobs))
     try:
-        for job, resume in zip(jobs, resumed, strict=True):
-            outcomes.append(_run(job, request, backend, resume, typed))
-            if outcomes[-1].interrupted:
-                break
+        parts = [_part(job, request, backend, display, len(jobs) > 1, resume, typed) for job, resume in resumes]
+        outcomes = execute_all(parts)
     except (InfrastructureError, sandbox.SandboxError, OSError, KeyboardInterrupt):
         if any((job.out / MANIFEST).exists() for job in jobs):
             notice(f"to go on: {again}")
         raise
-    _report(jobs[: len(outcomes)])
-    if outcomes[-1].interrupted:
+    _report(jobs)
+    if any(outcome.interrupted for outcome in outcomes):
         notice(f"stopped; to go on: {again}")
         return INTERRUPTED
     limits = [outcome.limit for outcome in outcomes if outcome.limit]
@@ -125,17 +125,26 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
     return FAILURES if limits or any(outcome.failed for outcome in outcomes) else 0
 
 
-def _run(job: Job, request: Request, backend: sandbox.Backend | None, resume: bool, typed: Sequence[str]) -> RunOutcome:
+def _part(
+    job: Job,
+    request: Request,
+    backend: sandbox.Backend | None,
+    display: Display,
+    labelled: bool,
+    resume: bool,
+    typed: Sequence[str],
+) -> tuple[RunConfig, RunListener]:
     assert job.backbone is not None
     export, prices = job.graph.export, job.profile.prices
     listener = RunListener(
+        display,
+        job.out.name if labelled else "",
         f"{job.graph.name}, {job.mode.name}, {job.profile.name}: {job.out}",
         lambda node: str(export.node(node)["name"]),
         export.is_candidate,
         request.retry,
         earlier=_earlier(job.out) if resume else (),
         questions=job.questions.questions,
-        bar=not job.interactive,
     )
     config = RunConfig(
         graph=job.graph.name,
@@ -154,7 +163,7 @@ def _run(job: Job, request: Request, backend: sandbox.Backend | None, resume: bo
         cost_of=lambda usage: cost(usage, prices),
         budget=job.budget,
     )
-    return execute(config, listener)
+    return config, listener
 
 
 def _earlier(run: Path) -> list[AttemptRecord]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import sandbox
+from harness.cli.file_progress import file_progress
 from harness.cli.options import data_dir_option, sandbox_option, set_option
 from harness.cli.output import notice
 from harness.errors import UserError
@@ -36,7 +37,8 @@ def command(graph: str, mode: str, sandbox_kind: str, data_dir: Path | None, ass
     if not sys.stdin.isatty():
         raise UserError("harness shell needs a terminal", "run it by hand, not in a pipe")
     resolved = load_mode(mode, parse_assignments(assignments))
-    opened = open_graph(graph, data_directory(data_dir), notice)
+    with file_progress() as progress:
+        opened = open_graph(graph, data_directory(data_dir), notice, progress=progress)
     backend = sandbox.choose(sandbox_kind, base=resolved.sandbox.base, notice=notice)
     notice(f"the graph {opened.name} is at {sandbox.GRAPH}, you are in {sandbox.SCRATCH}; `exit` ends it")
     return backend.shell(sandbox_spec(opened.export, resolved.view, resolved.sandbox, {"run": "shell"}))

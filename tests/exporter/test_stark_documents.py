@@ -118,8 +118,9 @@ def test_the_same_keys_of_another_type_are_not_explained() -> None:
 
 def test_other_graphs_have_all_their_texts(tmp_path: Path) -> None:
     nodes = [
-        {"id": "a", "type": "t", "name": "A", "tags": ["x", {"y": [1, None]}], "none": None, "year": 1999, "no": ""}
+        {"id": "a", "type": "t", "name": "A", "tags": ["x", {"y": [1, None]}], "none": None, "year": 1999, "no": ""},
+        {"id": 1, "type": "t", "name": ""},
     ]
     export = export_tables(*write_tables(tmp_path, nodes, [("a", "r", "a")]), tmp_path / "out")
     make = document_maker(export.manifest["source"])
-    assert [make(record) for record in export.nodes()] == ["tags: x y 1\nyear: 1999\n"]
+    assert [make(record) for record in export.nodes()] == ["A\na\ntags: x y 1\nyear: 1999\n", ""]

@@ -32,14 +32,14 @@ Run = Callable[..., tuple[Outcome, Events, Words]]
 @pytest.fixture
 def run(biogo: Export, bwrap: Backend, tmp_path: Path) -> Iterator[Run]:
     """Runs one attempt with these turns; returns its outcome, its events and the model that was asked."""
-    pool = SandboxPool(bwrap)
+    pool = SandboxPool()
     numbers = iter(range(1000))
 
     def attempt(turns: Sequence[Turn], *settings: str, window: int | None = None) -> tuple[Outcome, Events, Words]:
         mode = load_mode("files", parse_assignments(settings))
         words = Words(turns)
         account = Account(threading.Event(), lambda _: 0.01)
-        slot = pool.slot(Spec(biogo.files, mode.sandbox.limits()), account.queued)
+        slot = pool.slot(bwrap, Spec(biogo.files, mode.sandbox.limits()), account.queued)
         path = tmp_path / f"{next(numbers)}.jsonl"
         with TrajectoryWriter(path, tmp_path / "blobs") as log:
             key = AttemptKey("q", 0, 0)
@@ -193,8 +193,8 @@ def test_waits_before_a_failure_are_not_working_time(biogo: Export, bwrap: Backe
     account = Account(threading.Event(), lambda _: None)
     error = BackboneError("gave up")
     error.waited = 100.0
-    mode, pool = load_mode("files"), SandboxPool(bwrap)
-    slot = pool.slot(Spec(biogo.files, mode.sandbox.limits()), account.queued)
+    mode, pool = load_mode("files"), SandboxPool()
+    slot = pool.slot(bwrap, Spec(biogo.files, mode.sandbox.limits()), account.queued)
     with TrajectoryWriter(tmp_path / "t.jsonl", tmp_path) as log:
         task = Task(AttemptKey("q", 0, 0), "?", mode, biogo, make_toolbox(mode.tools), Words([error]), None, slot)
         run_attempt(task, log, account)

@@ -21,8 +21,9 @@ from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Reply, Request, Usage
 from harness.modes import load_mode
 from harness.questions import Question, QuestionSet, load_questions
+from harness.runconfig import RunConfig, RunOutcome
 from harness.runfiles import read_manifest
-from harness.runner import RunConfig, RunOutcome, execute
+from harness.runner import execute, execute_all
 from harness.schemas import check_run
 from harness.settings import parse_assignments
 from sandbox import Backend, Sandbox, Spec
@@ -421,3 +422,23 @@ def test_an_agent_sees_what_its_mode_shows(make: Make, mode: str, shown: list[st
     assert all(word in result["text"] for word in shown)
     assert not any(word in result["text"] for word in absent)
     assert "Read-only file system" in result["text"]
+
+
+def test_several_runs_are_asked_question_by_question(make: Make, tmp_path: Path) -> None:
+    """Side by side, so that what there is after a stop can be compared."""
+    asked: list[tuple[str, str]] = []
+
+    def note(name: str) -> Words:
+        def turn(request: Request) -> Reply:
+            asked.append((request.key.query_id, name))
+            return says("ANSWER: [1]")
+
+        return Words([turn])
+
+    configs = [make(note(name), 3, out=tmp_path / name) for name in ("a", "b")]
+    listeners = [Notes(), Notes()]
+    outcomes = execute_all(list(zip(configs, listeners, strict=True)))
+    assert [outcome.scored for outcome in outcomes] == [3, 3]
+    assert asked == [(question.id, name) for question in configs[0].questions.questions for name in ("a", "b")]
+    assert all(len(listener.records) == 3 and listener.over for listener in listeners)
+    assert all(list(check_run(config.out)) == [] for config in configs)

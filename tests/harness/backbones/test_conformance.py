@@ -74,12 +74,12 @@ def voice(request: pytest.FixtureRequest) -> Voice:
 
 @pytest.fixture
 def attempt(voice: Voice, biogo: Export, bwrap: Backend, tmp_path: Path) -> Iterator[Attempt]:
-    pool = SandboxPool(bwrap)
+    pool = SandboxPool()
 
     def run(*turns: Turn, script: Callable[[Sequence[Any]], Any] = by_turn, **values: Any) -> Trail:
         mode = load_mode("files")
         account = Account(threading.Event(), lambda _: None)
-        slot = pool.slot(Spec(biogo.files, mode.sandbox.limits()), account.queued)
+        slot = pool.slot(bwrap, Spec(biogo.files, mode.sandbox.limits()), account.queued)
         path = tmp_path / "trajectory.jsonl"
         with ScriptedServer(script(turns)) as server:
             asked = profile(server.url, **{"api": voice.api, "tries": 3, **values})

@@ -1,0 +1,264 @@
+"""STaRK's graphs by name: found on the machine, or downloaded with the real client from a loopback server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter import Export
+from harness.stark import REPOSITORY, REVISION
+from tests.support.cli import HARNESS, HARNESS_ENV
+from tests.support.hub import Hub, serve
+from tests.support.stark_files import write_tree
+
+CHUNK = 10 * 1024 * 1024  # the client writes to disk in pieces of this size
+CUT = CHUNK + 1000
+NOWHERE = "http://127.0.0.1:9"  # nothing listens there
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Amazon's archive is too large for one piece of a download."""
+    tree = write_tree(tmp_path_factory.mktemp("stark"))
+    with zipfile.ZipFile(tree / "skb" / "amazon" / "processed.zip", "a") as archive:
+        archive.writestr("processed/notes.txt", bytes(CUT + CHUNK))
+    return tree
+
+
+@pytest.fixture
+def hub(tree: Path) -> Iterator[Hub]:
+    with serve(tree, REPOSITORY, REVISION) as server:
+        yield server
+
+
+@dataclass
+class Machine:
+    """A user's machine: a data directory, a home with huggingface_hub's cache, an endpoint."""
+
+    folder: Path
+    endpoint: str
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def harness(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*HARNESS, *words], capture_output=True, text=True, cwd=self.folder, env=self._env(env or {}), check=False
+        )
+
+    def python(self, code: str) -> None:
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=self.folder, env=self._env({}))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*HARNESS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+            env=self._env({}),
+        )  # fmt: skip
+
+    def _env(self, more: Mapping[str, str]) -> dict[str, str]:
+        inherited = {key: value for key, value in HARNESS_ENV.items() if not key.startswith(("HF_", "HARNESS_"))}
+        own = {"HARNESS_DATA": str(self.data), "HF_HOME": str(self.folder / "hf"), "HF_ENDPOINT": self.endpoint}
+        return {**inherited, **own, **more}
+
+    def states(self, **env: str) -> dict[str, dict[str, Any]]:
+        listed = self.harness("graphs", "--json", env=env)
+        assert listed.returncode == 0, listed
+        return {each["name"]: each for each in json.loads(listed.stdout)}
+
+    def script(self) -> str:
+        path = self.folder / "script.jsonl"
+        path.write_text('{"role": "assistant", "content": "ANSWER: [2]"}\n', encoding="utf-8")
+        return f"scripted:{path}"
+
+    def export(self, graph: str, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return self.harness("export", "stark", graph, *words, "--out", str(self.folder / graph), env=env)
+
+    def run(self, graph: str, *flags: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        usual = ("--mode", "files", "--model", self.script(), "--sandbox", "bwrap", "--out", str(self.folder / "run"))
+        return self.harness("run", "--graph", graph, *usual, *flags, env=env)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, hub: Hub) -> Machine:
+    return Machine(tmp_path, hub.url)
+
+
+def test_a_graph_is_downloaded_exported_and_asked(machine: Machine, hub: Hub) -> None:
+    before = machine.states()
+    assert [before[name]["state"] for name in ("prime", "mag", "amazon")] == ["downloadable"] * 3
+    assert "484 MB" in before["mag"]["note"]
+    assert hub.asked == []
+    done = machine.run("prime")
+    assert done.returncode == 0, done
+    assert "downloading prime" in done.stderr
+    assert "prime: 4 nodes, but the published data has 129,375" in done.stderr
+    scores = json.loads((machine.folder / "run" / "scores.json").read_text(encoding="utf-8"))
+    assert scores
+    attempts = (machine.folder / "run" / "attempts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["query_id"] for line in attempts} == {"0", "3"}
+    listing = machine.states()["prime"]
+    assert (listing["state"], listing["nodes"], listing["edges"]) == ("exported", 4, 6)
+    assert listing["questions"] == {"train": 1, "val": 1, "test": 2, "test-0.1": 1, "human": 1}
+    assert listing["bytes"] > 0
+    assert listing["created"].startswith("20")
+    assert listing["path"] == str(machine.data / "exports" / "prime")
+
+
+def test_a_dry_run_downloads_nothing(machine: Machine, hub: Hub) -> None:
+    assert machine.run("mag", "--dry-run").returncode == 2  # a dry run downloads nothing
+    assert hub.asked == []
+    assert machine.export("mag").returncode == 0
+    asked = len(hub.asked)
+    assert machine.run("mag", "--dry-run", "--out", str(machine.folder / "again")).returncode == 0
+    assert len(hub.asked) == asked
+
+
+def test_a_download_that_broke_off_goes_on_where_it_stopped(machine: Machine, hub: Hub) -> None:
+    hub.cut, hub.times = CUT, 1
+    done = machine.export("amazon")
+    assert done.returncode == 0, done
+    assert hub.downloads("processed.zip") == [None, f"bytes={CHUNK}-"]
+    assert Export.open(machine.folder / "amazon").node_count == 5
+
+
+def test_a_download_that_was_killed_goes_on_where_it_stopped(machine: Machine, hub: Hub) -> None:
+    hub.cut, hub.times = CUT, 1000
+    killed = machine.start("export", "stark", "amazon", "--out", str(machine.folder / "amazon"))
+    assert killed.stderr is not None
+    for line in killed.stderr:  # the client says so once the first answer has been cut
+        if "resume" in line:
+            break
+    killed.kill()
+    killed.communicate()
+    hub.times = 0
+    hub.asked.clear()
+    assert machine.export("amazon").returncode == 0
+    assert hub.downloads("processed.zip") == [f"bytes={CHUNK}-"]
+
+
+def test_offline(machine: Machine, hub: Hub) -> None:
+    done = machine.export("prime", env={"HF_HUB_OFFLINE": "1"})
+    assert done.returncode == 2, done
+    assert "error: graph 'prime' is not on this machine, and HF_HUB_OFFLINE forbids to download it" in done.stderr
+    assert "put skb/prime and qa/prime" in done.stderr
+    assert machine.states(HF_HUB_OFFLINE="1")["prime"]["state"] == "not here"
+    assert hub.asked == []
+
+
+def test_huggingface_hubs_cache_is_used_offline(machine: Machine, hub: Hub) -> None:
+    code = f"from huggingface_hub import snapshot_download as get; get({REPOSITORY!r}, repo_type='dataset', revision="
+    files = "allow_patterns=['*/prime/*']"
+    machine.python(f"{code}{REVISION!r}, {files})")
+    offline = {"HF_HUB_OFFLINE": "1"}
+    assert machine.states(**offline)["prime"]["state"] == "downloaded"
+    asked = len(hub.asked)
+    done = machine.run("prime", "--dry-run", env=offline)
+    assert done.returncode == 0, done
+    assert len(hub.asked) == asked
+    assert machine.states(**offline)["prime"]["state"] == "exported"
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    done = Machine(tmp_path, NOWHERE).export("prime")
+    assert done.returncode == 3, done
+    assert f"error: the download of {REPOSITORY} from {NOWHERE} failed" in done.stderr
+    assert "hint: the same command goes on where it stopped" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_content_that_is_not_what_was_announced(machine: Machine, hub: Hub) -> None:
+    hub.wrong = True
+    done = machine.export("prime")
+    assert done.returncode == 3, done
+    assert "has the sha256" in done.stderr
+    hub.wrong = False
+    assert machine.export("prime").returncode == 0
+
+
+@pytest.mark.parametrize("status", [500, 403])
+def test_a_server_that_fails(machine: Machine, hub: Hub, status: int) -> None:
+    hub.status = status
+    done = machine.export("prime")
+    assert done.returncode == 3, done
+    assert f"the download of {REPOSITORY} from {hub.url} failed" in done.stderr
+    assert str(status) in done.stderr
+
+
+@pytest.mark.parametrize(("revision", "repository"), [("0" * 40, REPOSITORY), (REVISION, "someone/else")])
+def test_a_mirror_without_the_revision(tree: Path, tmp_path: Path, revision: str, repository: str) -> None:
+    with serve(tree, repository, revision) as hub:
+        done = Machine(tmp_path, hub.url).export("prime")
+    assert done.returncode == 2, done
+    assert f"does not have the dataset {REPOSITORY} at revision {REVISION}" in done.stderr
+    assert "HF_ENDPOINT" in done.stderr
+
+
+def test_a_repository_without_the_optional_files(tmp_path: Path) -> None:
+    tree = write_tree(tmp_path / "tree")
+    (tree / "qa/prime/split/test-0.1.index").unlink()
+    (tree / "qa/prime/stark_qa/stark_qa_human_generated_eval.csv").unlink()
+    with serve(tree, REPOSITORY, REVISION) as hub:
+        assert Machine(tmp_path, hub.url).export("prime").returncode == 0
+    splits = Export.open(tmp_path / "prime").manifest["queries"]["splits"]
+    assert splits == {"train": 1, "val": 1, "test": 2}
+
+
+@pytest.mark.parametrize("where", [".", "stark"])
+def test_data_in_the_data_directory_is_used_without_any_network(tmp_path: Path, where: str) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data / where)
+    assert {each["state"] for name, each in machine.states().items() if name != "biogo"} == {"downloaded"}
+    done = machine.run("mag", "--split", "test-0.1,human", "--dry-run")
+    assert done.returncode == 0, done
+    assert "downloading" not in done.stderr
+    assert "exporting mag from" in done.stderr
+
+
+def test_an_export_of_other_data_than_is_here_is_stale(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    assert machine.run("mag", "--dry-run").returncode == 0
+    assert machine.states()["mag"]["state"] == "exported"
+    with (machine.data / "qa/mag/stark_qa/stark_qa.csv").open("a", encoding="utf-8") as file:
+        file.write('9,Another?,"[3]"\n')
+    listing = machine.states()["mag"]
+    assert listing["state"] == "stale"
+    assert "stark_qa.csv is another file" in listing["note"]
+    done = machine.run("mag", "--dry-run")
+    assert done.returncode == 0, done  # it is still what runs before were made with
+    assert "mag: the export is stale" in done.stderr
+    assert f"remove {machine.data / 'exports' / 'mag'}" in done.stderr
+
+
+def test_two_that_want_the_same_export_make_it_once(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    flags = ("--mode", "files", "--model", machine.script(), "--dry-run")
+    both = [machine.start("run", "--graph", "amazon", *flags) for _ in range(2)]
+    for process in both:
+        output, errors = process.communicate()
+        assert process.returncode == 0, (output, errors)
+    assert [path.name for path in (machine.data / "exports").iterdir()] == ["amazon"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_shared_data_directory_without_the_export_that_can_not_be_written(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    machine.data.chmod(0o555)
+    try:
+        done = machine.run("mag", "--dry-run")
+        assert done.returncode == 2
+        assert "cannot write" in done.stderr
+    finally:
+        machine.data.chmod(0o755)
