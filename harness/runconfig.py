@@ -73,6 +73,8 @@ class RunConfig:
                 "digest": self.export.digest,
                 "nodes": self.export.node_count,
                 "edges": self.export.schema["edges"],
+                "source": self.export.manifest["source"],
+                "queries": self.export.manifest["queries"],
             },
             "mode": self.mode.as_dict(),
             "model": self.profile,

@@ -11,7 +11,7 @@ from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.schemas import check_run
-from harness.text import count_of, line
+from harness.text import count_of, line, number
 
 FAULTS = 1
 
@@ -30,6 +30,8 @@ def command(path: Path) -> int:
     if (path / "files").is_dir():
         with file_progress() as progress:
             faults = [(fault.file, fault.line, fault.message) for fault in exporter.check(path, progress)]
+        if not faults:
+            _tell_halved(exporter.Export.open(path))
     elif (path / "attempts.jsonl").exists() or (path / "trajectories").exists() or (path / "manifest.json").is_file():
         faults = [(fault.file, fault.line, fault.message) for fault in check_run(path)]
     else:
@@ -37,7 +39,18 @@ def command(path: Path) -> int:
             f"{path} is neither an export nor a run folder",
             "an export has a folder files/, a run folder has a manifest.json",
         )
-    for file, number, message in faults:
-        click.echo(line(f"{file}{'' if number is None else f':{number}'}: {message}"))
+    for file, at, message in faults:
+        click.echo(line(f"{file}{'' if at is None else f':{at}'}: {message}"))
     notice(f"{path}: {count_of(len(faults), 'fault')}" if faults else f"{path}: no faults")
     return FAULTS if faults else 0
+
+
+def _tell_halved(export: exporter.Export) -> None:
+    """Both counts of every relation whose source stores each edge in both directions."""
+    for relation in export.schema["relations"]:
+        if relation["symmetric"]:
+            rows, edges = number(relation["source_rows"]), number(relation["rows"])
+            notice(
+                f"relation {relation['id']} ({relation['name']}) is symmetric: the source stores each edge in both"
+                f" directions, {rows} rows; here are {edges} edges"
+            )

@@ -48,7 +48,6 @@ def test_a_path_and_a_name_of_the_users_own(tmp_path: Path, monkeypatch: pytest.
     ("name", "message", "hint"),
     [
         ("biogoo", "unknown graph 'biogoo'", "did you mean 'biogo'? graphs: biogo, prime, mag, amazon, or a path"),
-        ("prime", "graph 'prime' is not there", "give its path to --graph"),
         ("./none", "no such folder", "harness export"),
         (".", "unknown graph '.'", "or a path to an export"),
     ],
@@ -123,13 +122,14 @@ def test_a_data_directory_under_a_file(tmp_path: Path) -> None:
     assert "--data-dir" in caught.value.hint
 
 
-def test_the_list(data: Path, tmp_path: Path) -> None:
+def test_the_list(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "none"))
     assert [(each.name, each.state) for each in list_graphs(tmp_path)] == [
-        ("biogo", "embedded"), ("prime", "absent"), ("mag", "absent"), ("amazon", "absent"),
+        ("biogo", "embedded"), ("prime", "downloadable"), ("mag", "downloadable"), ("amazon", "downloadable"),
     ]  # fmt: skip
     assert list(tmp_path.iterdir()) == []
     (biogo, *_) = list_graphs(data)
-    assert (biogo.state, biogo.nodes, biogo.edges) == ("ready", 2522, 8461)
+    assert (biogo.state, biogo.nodes, biogo.edges) == ("exported", 2522, 8461)
     assert sum((biogo.questions or {}).values()) >= 15
     make_export(tmp_path / "exports", name="mine")
     (tmp_path / "exports" / "mine" / "files" / "schema.json").write_text("x", encoding="utf-8")

@@ -16,7 +16,7 @@ import pytest
 
 from exporter import Export
 from harness.stark import REPOSITORY, REVISION
-from tests.support.cli import HARNESS, HARNESS_ENV
+from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
 from tests.support.hub import Hub, serve
 from tests.support.stark_files import write_tree
 
@@ -102,8 +102,8 @@ def test_a_graph_is_downloaded_exported_and_asked(machine: Machine, hub: Hub) ->
     assert done.returncode == 0, done
     assert "downloading prime" in done.stderr
     assert "prime: 4 nodes, but the published data has 129,375" in done.stderr
-    scores = json.loads((machine.folder / "run" / "scores.json").read_text(encoding="utf-8"))
-    assert scores
+    source = json.loads((machine.folder / "run" / "manifest.json").read_text(encoding="utf-8"))["export"]["source"]
+    assert {entry["file"] for entry in source["inputs"]} >= {"processed.zip", "stark_qa/stark_qa.csv"}
     attempts = (machine.folder / "run" / "attempts.jsonl").read_text(encoding="utf-8").splitlines()
     assert {json.loads(line)["query_id"] for line in attempts} == {"0", "3"}
     listing = machine.states()["prime"]
@@ -112,6 +112,27 @@ def test_a_graph_is_downloaded_exported_and_asked(machine: Machine, hub: Hub) ->
     assert listing["bytes"] > 0
     assert listing["created"].startswith("20")
     assert listing["path"] == str(machine.data / "exports" / "prime")
+
+
+def test_check_tells_both_counts_of_edges_that_were_stored_twice(tree: Path, tmp_path: Path) -> None:
+    made = run_cli("export", "stark", "prime", str(tree), "--out", str(tmp_path / "out"))
+    assert made.code == 0, made
+    assert made.stdout == f"{tmp_path / 'out'}: 4 nodes, 6 edges\n"
+    checked = run_cli("check", str(tmp_path / "out"))
+    assert checked.code == 0, checked
+    told = [line for line in checked.stderr.splitlines() if line.startswith("relation")]
+    assert told[-1] == (
+        "relation 10 (parent-child) is symmetric: the source stores each edge in both directions, 7 rows; here are 4 edges"
+    )
+    assert len(told) == 3
+
+
+def test_a_folder_without_the_graph(tmp_path: Path) -> None:
+    mistake(
+        run_cli("export", "stark", "mag", str(tmp_path), "--out", str(tmp_path / "out")),
+        f"there is no graph 'mag' in {tmp_path}",
+        "put skb/mag/processed.zip and qa/mag of the dataset repository there",
+    )
 
 
 def test_a_dry_run_downloads_nothing(machine: Machine, hub: Hub) -> None:

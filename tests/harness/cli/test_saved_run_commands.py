@@ -252,7 +252,7 @@ class TestGraphs:
     def test_table_and_json(self, tmp_path: Path) -> None:
         make_export(tmp_path / "exports", name="mine")
         result = run_cli("graphs", "--data-dir", str(tmp_path))
-        assert result.stdout.splitlines()[-1].split()[:4] == ["mine", "ready", "60", "30"]
+        assert result.stdout.splitlines()[-1].split()[:4] == ["mine", "exported", "60", "30"]
         assert "3 test, 1 train, 1 val" in result.stdout
         listed = json.loads(run_cli("graphs", "--json", env={"HARNESS_DATA": str(tmp_path)}).stdout)
         assert (listed[0]["name"], listed[0]["state"]) == ("biogo", "embedded")
