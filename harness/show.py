@@ -5,8 +5,8 @@ Everything in a trajectory is of unknown origin, so control characters are writt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,98 +15,48 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.text import Text
 
-from exporter import Export
+from harness.audit.checks.answers import error_class
+from harness.audit.facts import Sighting
 from harness.errors import UserError
 from harness.events import read_events
-from harness.ledger import AttemptRecord, fold, read_ledger
-from harness.metrics import score_answer
-from harness.questions import Question
-from harness.runfiles import read_manifest, recorded_export, recorded_questions
-from harness.suggest import did_you_mean
+from harness.ledger import AttemptRecord, fold
+from harness.saved import SavedRun
 from harness.text import count_of, duration, line, money, number, plain, shorten, size
 
 _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
 _QUESTION_WIDTH = 60
+HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
+RIGHT = "      rrrr"  # which of its columns are figures
 _CODE = {"bash": ("command", "bash")}  # tool -> the argument that holds code, and its language
 
 
-@dataclass(frozen=True)
-class SavedRun:
-    """A run folder with what its manifest refers to. `export` is None where it is no longer there."""
-
-    path: Path
-    manifest: Mapping[str, Any]
-    records: Sequence[AttemptRecord]
-    export: Export | None
-    questions: Mapping[str, Question]
-    lacking: str
-
-    @classmethod
-    def open(cls, path: Path) -> SavedRun:
-        """Read a run folder. Raises UserError where it is none; a missing export is only noted in `lacking`."""
-        manifest = read_manifest(path)
-        export, questions, lacking = None, {}, ""
-        try:
-            export = recorded_export(manifest, path)
-            questions = {each.id: each for each in recorded_questions(manifest, export, path)}
-        except UserError as error:
-            lacking = str(error)
-        try:
-            records = read_ledger(path)
-        except ValueError as error:
-            raise UserError(str(error), f"`harness check {path}` says what else is wrong") from None
-        return cls(path, manifest, records, export, questions, lacking)
-
-    def attempts(self, query_id: str) -> list[AttemptRecord]:
-        """All attempts at a question, in order. Raises UserError for an id that the run doesn't have."""
-        ids = self.manifest["questions"]["ids"]
-        if query_id not in ids:
-            near = did_you_mean(query_id, ids)
-            raise UserError(f"the run has no question '{query_id}'", near or f"`harness show {self.path}` lists them")
-        found = [record for record in self.records if record.query_id == query_id]
-        if not found:
-            raise UserError(f"question '{query_id}' has not been asked yet", "finish the run with --resume")
-        return found
-
-    def verdict(self, record: AttemptRecord) -> str:
-        """hit, miss with the rank of the first right id, failed, or - where gold is unknown."""
-        question = self.questions.get(record.query_id)
-        if record.is_infrastructure:
-            return "failed"
-        if self.export is None or question is None or not question.gold:
-            return "-"
-        scores = score_answer(record.ids, question.gold, self.export.is_candidate)
-        if scores.hit1:
-            return "hit"
-        return f"right at {round(1 / scores.mrr)}" if scores.mrr else "miss"
-
-    def name_of(self, node: int) -> str:
-        """A node's name on one line, empty where the export is gone."""
-        if self.export is None or not 0 <= node < self.export.node_count:
-            return ""
-        return line(str(self.export.node(node)["name"]))
-
-
-def question_rows(run: SavedRun) -> list[tuple[str, ...]]:
-    """One row per question and agent: id, question, answer, verdict, stop reason, attempts, turns, seconds."""
+def question_rows(run: SavedRun, class_of: Callable[[AttemptRecord], str]) -> list[tuple[str, ...]]:
+    """One row per question and agent, as HEADER says. `class_of` tells an attempt's error class."""
     rows: list[tuple[str, ...]] = []
     states = fold(run.records)
+    count = run.manifest["mode"]["agents"].get("count", 1)
     for query_id in run.manifest["questions"]["ids"]:
         question = run.questions.get(query_id)
         text = shorten(question.text, _QUESTION_WIDTH) if question else ""
-        mine = sorted((state for (other, _), state in states.items() if other == query_id), key=lambda s: s.agent)
+        mine = [state for agent in range(count) if (state := states.get((query_id, agent))) is not None]
         if not mine:
-            rows.append((query_id, text, "", "not asked", "", "", "", ""))
+            rows.append((query_id, text, "", "not asked", *[""] * (len(HEADER) - 4)))
         for state in mine:
             last = state.records[-1]
             name = f"{query_id} agent {state.agent + 1}" if len(mine) > 1 else query_id
             answer = ", ".join(str(node) for node in last.ids[:3]) + (" …" if len(last.ids) > 3 else "")
             rows.append(
-                (name, text, answer, run.verdict(last), last.stop_reason, str(len(state.records)), str(last.turns),
-                 duration(last.times.wall))
+                (name, text, answer, run.verdict(last), class_of(last), last.stop_reason, str(len(state.records)),
+                 str(last.turns), duration(last.times.wall), money(total_cost(state.records)))
             )  # fmt: skip
     return rows
+
+
+def total_cost(records: Iterable[AttemptRecord]) -> float | None:
+    """US dollars of all these attempts; None where one's are unknown."""
+    costs = [record.cost for record in records]
+    return None if None in costs else math.fsum(cost for cost in costs if cost is not None)
 
 
 class AttemptPrinter:
@@ -225,17 +175,21 @@ class AttemptPrinter:
         run = self._run
         question = run.questions.get(record.query_id)
         gold = set(question.gold) if question else set()
-        self._say(f"verdict: {run.verdict(record)}", "bold")
-        for rank, node in enumerate(record.ids, 1):
-            right = node in gold
-            self._say(f"{rank:3}  {node}  {run.name_of(node)}{'  right' if right else ''}", "green" if right else "")
+        facts = run.facts(record)
+        verdict, found = run.verdict(record), error_class(facts)
+        told = run.lacking or found == verdict
+        self._say(f"verdict: {verdict}" if told else f"verdict: {verdict}; error class: {found}", "bold")
+        for rank, seen in enumerate(facts.answer, 1):
+            right = seen.node in gold
+            name = f"{run.name_of(seen.node)}{'  right' if right else ''}"
+            self._say(f"{rank:3}  {seen.node}  {name}  [{where_seen(seen)}]", "green" if right else "")
         if run.lacking:
             self._say(f"gold is not known: {run.lacking}", "yellow")
-        missed = [node for node in (question.gold if question else ()) if node not in record.ids]
+        missed = [seen for seen in facts.gold_sightings if seen.node not in record.ids]
         if missed:
             self._say("gold that was not given:")
-        for node in missed:
-            self._say(f"     {node}  {run.name_of(node)}")
+        for seen in missed:
+            self._say(f"     {seen.node}  {run.name_of(seen.node)}  [{where_seen(seen)}]")
         usage = record.usage
         self._say(
             f"{count_of(record.turns, 'turn')}, {duration(record.times.wall)}, {number(usage.get('input'))} tokens in,"
@@ -252,6 +206,15 @@ class AttemptPrinter:
 
     def _rule(self, title: str) -> None:
         self._console.print(Rule(Text(title), align="left", characters="-"))
+
+
+def where_seen(seen: Sighting) -> str:
+    """Where an id first appeared in what the agent saw."""
+    own = ", named by the agent before" if seen.named_before else ""
+    if not seen.line:
+        return f"{'only in a part that was cut away' if seen.state == 'cut' else 'never shown'}{own}"
+    place = f"first shown in turn {seen.turn}, byte {seen.offset:,}" if seen.turn else "in the prompt"
+    return f"{place}{', cleared later' if seen.state == 'cleared' else ''}{own}"
 
 
 def folded(text: str) -> Iterable[str]:

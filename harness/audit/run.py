@@ -210,7 +210,7 @@ def _processes(run: Path, jobs: Sequence[Job], wanted: int | None) -> int:
 def _parts(jobs: list[Job], setup: tuple[Path, int, Path | None], processes: int) -> Iterator[Part]:
     chunks = [jobs[start : start + _CHUNK] for start in range(0, len(jobs), _CHUNK)]
     if processes == 1:
-        context = _context(*setup)
+        context = context_of(*setup)
         yield from (_audit_chunk(chunk, context) for chunk in chunks)
         return
     with _pool(processes, setup) as pool:
@@ -231,14 +231,15 @@ _worker_context: list[Context] = []  # of this process, set once by `_start_work
 
 
 def _start_worker(run: Path, nodes: int, export: Path | None) -> None:
-    _worker_context.append(_context(run, nodes, export))
+    _worker_context.append(context_of(run, nodes, export))
 
 
 def _work(chunk: list[Job]) -> Part:
     return _audit_chunk(chunk, _worker_context[-1])
 
 
-def _context(run: Path, nodes: int, export_path: Path | None) -> Context:
+def context_of(run: Path, nodes: int, export_path: Path | None) -> Context:
+    """What the trajectories of a run share; without its export no id is known to be no candidate."""
     if export_path is None:
         return Context(run, nodes, None)
     export = Export.open(export_path)

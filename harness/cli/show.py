@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from harness.cli.output import table
+from harness.cli.output import notice, table
 from harness.errors import UserError
-from harness.show import AttemptPrinter, SavedRun, question_rows
+from harness.ledger import AttemptRecord
+from harness.saved import SavedRun
+from harness.show import HEADER, RIGHT, AttemptPrinter, question_rows
+
+_MANY = 200  # trajectories that take a while to read
 
 
 @click.command()
@@ -21,12 +26,14 @@ from harness.show import AttemptPrinter, SavedRun, question_rows
 @click.option("--agent", type=click.IntRange(min=1), metavar="N", help="Which agent, where there are several.")
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Which attempt. Default: the last.")
 @click.option("--full", is_flag=True, help="Fold nothing.")
-def command(run: Path, query: str | None, agent: int | None, attempt: int | None, full: bool) -> None:
+@click.option("--no-classes", is_flag=True, help="In the list, read no trajectory to say what became of a miss.")
+def command(run: Path, query: str | None, agent: int | None, attempt: int | None, full: bool, no_classes: bool) -> None:
     """Read a run or one of its trajectories in the terminal.
 
-    Without QUERY, lists the questions of the run. With the id of a question, shows its last attempt turn by turn:
-    what the model said, the code it ran, the outputs (folded), what was cut and where it went, what was cleared from
-    the conversation, and the answer against gold.
+    Without QUERY, lists the questions of the run, each with its error class (see `harness audit`). With the id of a
+    question, shows its last attempt turn by turn: what the model said, the code it ran, the outputs (folded), what
+    was cut and where it went, what was cleared from the conversation, and the answer against gold with the turn and
+    byte that first showed each id.
 
     \b
     Example:
@@ -34,8 +41,7 @@ def command(run: Path, query: str | None, agent: int | None, attempt: int | None
     """
     saved = SavedRun.open(run)
     if query is None:
-        header = ("id", "question", "answer", "verdict", "ended", "attempts", "turns", "time")
-        text = table(header, question_rows(saved), "     rrr") + "\n"
+        text = table(HEADER, question_rows(saved, _classes(saved, no_classes)), RIGHT) + "\n"
         if saved.lacking:
             text += f"gold is not known: {saved.lacking}\n"
     else:
@@ -57,3 +63,19 @@ def command(run: Path, query: str | None, agent: int | None, attempt: int | None
         click.echo_via_pager(text, color=True)
     else:
         click.echo(text, nl=False)
+
+
+def _classes(run: SavedRun, only_known: bool) -> Callable[[AttemptRecord], str]:
+    def class_of(record: AttemptRecord) -> str:
+        known = run.class_by_answer(record)
+        if known is not None or only_known:
+            return known or "?"
+        try:
+            return run.error_class(record)
+        except OSError:
+            return "unreadable"
+
+    many = 0 if only_known else sum(run.class_by_answer(record) is None for record in run.records)
+    if many > _MANY:
+        notice(f"reading {many:,} trajectories to say what became of misses; --no-classes does without")
+    return class_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from harness.audit.checks import Check, Measure
 from harness.audit.facts import AttemptFacts, Sighting
@@ -27,19 +27,26 @@ def error_class(facts: AttemptFacts) -> str:
     """What became of the question."""
     ids = facts.record.ids if facts.record is not None else ()
     gold = {sighting.node for sighting in facts.gold_sightings}
+    by_answer = class_by_answer(gold, ids, failed=facts.failed, hit=facts.hit)
+    if by_answer is not None:
+        return by_answer
     states = {sighting.state for sighting in facts.gold_sightings}
-    if not gold:
-        return "no gold"
-    if facts.failed:
-        return "failed"
-    if facts.hit:
-        return "hit"
-    if not ids:
-        return "no answer"
-    if gold & set(ids):
-        return "ranking"
     found = {"shown": "selection", "cleared": "cleared", "cut": "cut", "never": "search"}
     return next(name for state, name in found.items() if state in states)
+
+
+def class_by_answer(gold: Collection[int], ids: Iterable[int], *, failed: bool, hit: bool) -> str | None:
+    """The class as far as the answer tells it; None where it takes what the agent saw. `gold` holds candidates only."""
+    if not gold:
+        return "no gold"
+    if failed:
+        return "failed"
+    if hit:
+        return "hit"
+    returned = set(ids)
+    if not returned:
+        return "no answer"
+    return None if returned.isdisjoint(gold) else "ranking"
 
 
 def error_classes(facts: AttemptFacts) -> Iterator[Row]:

@@ -51,7 +51,7 @@ def write_trajectory(run: Path) -> None:
     with TrajectoryWriter(run / trajectory_path("q1", 0, 0), run / "blobs") as log:
         log.write(
             "start", query_id="q1", agent=0, attempt=0, query="Which papers are first?", mode="files",
-            prompt="\n".join(f"prompt {number}" for number in range(40)),
+            prompt="\n".join(f"prompt p{number}" for number in range(40)),
             tools=[{"name": "bash", "description": "", "parameters": {}}],
         )  # fmt: skip
         request = {"entries": 1, "bytes": 900, "tokens_estimate": 300, "cleared": [], "digest": "0" * 64}
@@ -125,6 +125,19 @@ class TestShow:
         assert "right at 2" in rows["q2"]
         assert "failed" in rows["q3"]
         assert "not asked" in rows["q4"]
+        assert "  ranking  " in rows["q2"]
+        assert rows["q1"].endswith("$0.0100")
+        assert rows["q4"].rstrip().endswith("not asked")
+
+    def test_the_list_says_what_became_of_misses(self, tmp_path: Path, export: Export) -> None:
+        run = make_run(tmp_path / "run", export, [attempt("q1", ids=[30]), attempt("q2", ids=[30])]).path
+        write_trajectory(run)
+        rows = {line.split()[0]: line for line in run_cli("show", str(run)).stdout.splitlines()[1:]}
+        assert "  miss  " in rows["q1"].replace("       ", "  ")
+        assert "  cleared  " in rows["q1"]
+        assert "  unreadable  " in rows["q2"]
+        quick = {line.split()[0]: line for line in run_cli("show", str(run), "--no-classes").stdout.splitlines()[1:]}
+        assert "  ?  " in quick["q1"].replace("      ", "  ")
 
     def test_a_trajectory(self, run: Path) -> None:
         text = run_cli("show", str(run), "q1").stdout
@@ -134,17 +147,19 @@ class TestShow:
             "cut: 5,000 characters left out of the middle, 1 line shortened; the output is in the sandbox as"
             " outputs/001.txt, and saved as", "cleared from the conversation before turn 2", "1 result cleared",
             "the harness said: 5 turns are left", "repaired: ids with names", "rejected: 99 (unknown)",
-            "verdict: hit", "1  0  node 0  right", "2  30  node 30", "gold that was not given:", "2  node 2",
+            "verdict: hit", "1  0  node 0  right  [first shown in turn 1, byte 19, cleared later, named by the agent before]",
+            "2  30  node 30  [first shown in turn 1, byte 249, cleared later]", "gold that was not given:",
+            "2  node 2  [first shown in turn 1, byte 33, cleared later, named by the agent before]", "cost $0.0100",
         ):  # fmt: skip
             assert expected in text, expected
         assert "line 50" not in text
-        assert "prompt 20" not in text
+        assert "prompt p20" not in text
 
     def test_full_folds_nothing(self, run: Path) -> None:
         text = run_cli("show", str(run), "q1", "--full").stdout
         assert "folded" not in text
         assert all(f"line {number}\n" in text for number in range(100))
-        assert "prompt 20" in text
+        assert "prompt p20" in text
 
     def test_nothing_in_a_trajectory_drives_the_terminal(self, run: Path) -> None:
         text = run_cli("show", str(run), "q1", "--full").stdout
