@@ -134,11 +134,7 @@ class TestShow:
         write_trajectory(run)
         rows = {line.split()[0]: line for line in run_cli("show", str(run)).stdout.splitlines()[1:]}
         assert "  miss  " in rows["q1"].replace("       ", "  ")
-<<<<<<< HEAD
-        assert "  selection  " in rows["q1"]
-=======
         assert "  cleared  " in rows["q1"]
->>>>>>> view
         assert "  unreadable  " in rows["q2"]
         quick = {line.split()[0]: line for line in run_cli("show", str(run), "--no-classes").stdout.splitlines()[1:]}
         assert "  ?  " in quick["q1"].replace("      ", "  ")
@@ -151,15 +147,10 @@ class TestShow:
             "cut: 5,000 characters left out of the middle, 1 line shortened; the output is in the sandbox as"
             " outputs/001.txt, and saved as", "cleared from the conversation before turn 2", "1 result cleared",
             "the harness said: 5 turns are left", "repaired: ids with names", "rejected: 99 (unknown)",
-<<<<<<< HEAD
-            "verdict: hit", "1  0  node 0  right  [first shown in turn 1, byte 19, cleared later]",
-            "2  30  node 30  [first shown in turn 1, byte 249, cleared later]", "gold that was not given:",
-            "2  node 2  [first shown in turn 1, byte 33, cleared later]", "cost $0.0100",
-=======
-            "verdict: hit", "1  0  node 0  right  [first shown in turn 1, byte 19, cleared later, named by the agent before]",
+            "verdict: hit",
+            "1  0  node 0  right  [first shown in turn 1, byte 19, cleared later, named by the agent before]",
             "2  30  node 30  [first shown in turn 1, byte 249, cleared later]", "gold that was not given:",
             "2  node 2  [first shown in turn 1, byte 33, cleared later, named by the agent before]", "cost $0.0100",
->>>>>>> view
         ):  # fmt: skip
             assert expected in text, expected
         assert "line 50" not in text
