@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -131,7 +130,8 @@ class AttemptPrinter:
                 "dim",
             )
         if event["cut"]:
-            self._say(_cut(event, self._run.path), "yellow")
+            saved = f", and saved as {self._run.path / 'blobs' / event['blob']}" if event["blob"] else ""
+            self._say(f"cut: {cut_in_words(event['cut'])}{saved}", "yellow")
         if event["call_id"] in self._cleared:
             self._say(f"cleared from the conversation before turn {self._cleared[event['call_id']]}", "yellow")
 
@@ -228,14 +228,12 @@ def folded(text: str) -> Iterable[str]:
         yield row if more <= 0 else f"{row[:_FOLDED_WIDTH]} … {more:,} characters folded …"
 
 
-def _cut(event: Mapping[str, Any], run: Path) -> str:
-    cut = event["cut"]
+def cut_in_words(cut: Mapping[str, Any]) -> str:
+    """What was cut from an output, and where the whole of it was for the agent."""
     parts = []
     if cut["characters"]:
         parts.append(f"{number(cut['characters'])} characters left out of the middle")
     if cut["lines"]:
         parts.append(f"{count_of(cut['lines'], 'line')} shortened")
-    where = f"the output is in the sandbox as {cut['spill']}" if cut["spill"] else "the rest was lost"
-    if event["blob"]:
-        where += f", and saved as {run / 'blobs' / event['blob']}"
-    return f"cut: {', '.join(parts)}; {where}"
+    where = f"the output is in the sandbox as {line(cut['spill'])}" if cut["spill"] else "the rest was lost"
+    return f"{', '.join(parts)}; {where}"

@@ -170,7 +170,7 @@ class _Walk:
         self.keys.add(key)
         self.results[event["call_id"]] = _Seen(number, key, event["spill"])
         self.look_for_loop(number, key, hash(text))
-        begin, end = _output_part(event, data)
+        begin, end = output_part(event, data)
         self.sightings.show(data[begin:end], begin, event["turn"], number, event["call_id"])
         self.look_for_labels(number, data, event)
 
@@ -257,7 +257,7 @@ def _suspicions(call: Call) -> frozenset[str]:
     return frozenset(found)
 
 
-def _output_part(event: Mapping[str, Any], data: bytes) -> tuple[int, int]:
+def output_part(event: Mapping[str, Any], data: bytes) -> tuple[int, int]:
     """Begin and end of what the command printed: without the harness's own first and last line."""
     begin, end = 0, len(data)
     if event["exec"] is not None and data.startswith((b"[exit code ", b"[ended")):

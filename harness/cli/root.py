@@ -24,6 +24,7 @@ COMMANDS = {
     "convert": "Write a saved run in another tool's format.",
     "import": "Make a run folder of runs made elsewhere, to audit, score and compare them.",
     "report": "Make the table of an ablation, or a page on its runs.",
+    "view": "Read runs and their trajectories in the browser.",
     "show": "Read a run or one of its trajectories in the terminal.",
     "graphs": "List the graphs there are.",
     "export": "Turn a graph's sources into the files that an agent reads.",

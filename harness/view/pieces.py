@@ -1,0 +1,96 @@
+"""Texts cut into pieces for the page: code by what its tokens are, outputs by the node ids in them, and no more at
+once than can be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pygments.lexer import Lexer
+from pygments.lexers import BashLexer, PythonLexer
+from pygments.token import Token, _TokenType
+
+from harness.audit.numbers import find_ids
+from harness.text import plain
+
+_WORD_END = re.compile(r"\W")
+_BORDER = 40  # characters that a page may be longer, not to end within a word
+_KINDS: dict[_TokenType, str] = {
+    Token.Comment: "c", Token.Keyword: "k", Token.Operator.Word: "k", Token.Literal.String: "s",
+    Token.Literal.Number: "n", Token.Name.Builtin: "b", Token.Name.Function: "f", Token.Name.Class: "f",
+    Token.Name.Decorator: "f", Token.Name.Variable: "v",
+}  # fmt: skip
+_LEXERS: dict[str, Lexer] = {
+    "bash": BashLexer(stripnl=False, ensurenl=False),
+    "python": PythonLexer(stripnl=False, ensurenl=False),
+}
+_HERE_PYTHON = re.compile(  # a here-document that is a Python program: fed to python, or written to a .py file
+    r"^(?P<head>[^\n]*(?:python3?\b|\.py\b)[^\n]*<<-?[ \t]*(?P<q>['\"]?)(?P<word>\w+)(?P=q)[^\n]*\n)"
+    r"(?P<body>.*?\n)(?=[ \t]*(?P=word)[ \t]*$)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def code_pieces(code: str, language: str) -> list[list[str]]:
+    """Code as (kind, text): kinds are c comment, k keyword, s string, n number, b builtin, f definition, v variable."""
+    pieces: list[list[str]] = []
+    for language_, part in _by_language(plain(code), language):
+        for token, text in _LEXERS[language_].get_tokens(part):
+            kind = _kind(token)
+            if pieces and pieces[-1][0] == kind:
+                pieces[-1][1] += text
+            else:
+                pieces.append([kind, text])
+    return pieces
+
+
+def _kind(token: _TokenType) -> str:
+    """What the token, or the next wider kind that is shown as one, is shown as."""
+    at: _TokenType | None = token
+    while at is not None and at not in _KINDS:
+        at = at.parent
+    return _KINDS.get(at, "") if at is not None else ""
+
+
+def _by_language(code: str, language: str) -> Iterator[tuple[str, str]]:
+    done = 0
+    if language == "bash":
+        for match in _HERE_PYTHON.finditer(code):
+            yield "bash", code[done : match.start("body")]
+            yield "python", match["body"]
+            done = match.end("body")
+    yield language, code[done:]
+
+
+def id_pieces(text: str, nodes: int) -> list[str | list[Any]]:
+    """Text as strings, and [text, node id] where a number can be the id of one of the graph's `nodes` nodes."""
+    data = plain(text).encode()
+    pieces: list[str | list[Any]] = []
+    done = 0
+    positions, values = find_ids(data, nodes)
+    for start, node in zip(positions.tolist(), values.tolist(), strict=True):
+        written = str(node)
+        if start > done:
+            pieces.append(data[done:start].decode())
+        pieces.append([written, node])
+        done = start + len(written)
+    if done < len(data):
+        pieces.append(data[done:].decode())
+    return pieces
+
+
+def page_of(text: str, start: int, size: int) -> tuple[str, int | None]:
+    """At most about `size` characters of a text from `start`, and where the next page starts (None at the end)."""
+    end = start + size
+    if end >= len(text):
+        return text[start:], None
+    border = _WORD_END.search(text, end, end + _BORDER)
+    end = border.start() if border else end
+    return text[start:end], end if end < len(text) else None
+
+
+def head_of(text: str, lines: int, characters: int) -> str:
+    """The first lines of a text, not more than so many characters."""
+    rows = text[: characters + 1].split("\n")
+    return "\n".join(rows[:lines])[:characters]

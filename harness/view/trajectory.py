@@ -1,0 +1,238 @@
+"""A trajectory for the page: an index of its lines from one pass, and single events as items that are never large."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from harness.audit.walk import output_part
+from harness.schemas import fast_check
+from harness.show import cut_in_words
+from harness.text import line, plain
+from harness.view.pieces import code_pieces, head_of, id_pieces, page_of
+
+PAGE = 32_000  # characters of a text sent at once
+_TEXT = 8_000  # characters of what the model said, and of its code, before the rest is folded
+_ARGUMENT = 2_000
+_ARGUMENTS = 40  # of one call
+_PREVIEW = (4, 400)  # lines and characters of a folded output
+_WHOLE = (14, 1_600)  # an output up to this size is not folded
+_CODE = {"bash": ("command", "bash"), "python": ("code", "python")}  # tool -> the argument with code, its language
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where an event stands in its file. `turn` is None for what belongs to none."""
+
+    offset: int
+    length: int
+    kind: str
+    turn: int | None
+
+
+@dataclass(frozen=True)
+class Index:
+    """The lines of one trajectory. `cleared` has the turn before which a call's result became a placeholder.
+
+    `unanswered` are calls that have no result. `fault` says why the file isn't read to its end, empty where it is.
+    """
+
+    path: Path
+    lines: tuple[Line, ...]
+    cleared: Mapping[str, int]
+    unanswered: frozenset[str]
+    fault: str
+
+    def event(self, position: int) -> dict[str, Any] | None:
+        """An event by its place from 0; None where what stands there breaks the schema. Raises IndexError, OSError."""
+        event = orjson.loads(self.raw(position))
+        return event if self.lines[position].kind else None
+
+    def raw(self, position: int) -> bytes:
+        """An event's line as it stands in the file. Raises IndexError and OSError."""
+        if position < 0:
+            raise IndexError(position)
+        place = self.lines[position]
+        with self.path.open("rb") as file:
+            file.seek(place.offset)
+            return file.read(place.length)
+
+
+def read_index(path: Path) -> Index:
+    """Index a trajectory, or find it in memory if the file is as it was. Raises OSError."""
+    found = path.stat()
+    return _read_index(path, found.st_size, found.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=32)
+def _read_index(path: Path, _size: int, _time: int) -> Index:
+    is_valid = fast_check("event")
+    lines: list[Line] = []
+    cleared: dict[str, int] = {}
+    calls: dict[str, None] = {}
+    offset, fault = 0, ""
+    with path.open("rb") as file:
+        for number_, data in enumerate(file, 1):
+            try:
+                if not data.endswith(b"\n"):
+                    raise ValueError("torn by a crash")
+                event = orjson.loads(data)
+                if not isinstance(event, dict):
+                    raise ValueError("not a JSON object")
+            except ValueError as error:
+                fault = f"line {number_}: {error}"
+                break
+            valid = is_valid(event)
+            lines.append(Line(offset, len(data), event["type"] if valid else "", event.get("turn") if valid else None))
+            offset += len(data)
+            if not valid:
+                continue
+            if event["type"] == "clear":
+                cleared.update(dict.fromkeys(event["call_ids"], event["turn"]))
+            elif event["type"] == "reply":
+                calls.update(dict.fromkeys(call["id"] for call in event["calls"]))
+            elif event["type"] == "result":
+                calls.pop(event["call_id"], None)
+    return Index(path, tuple(lines), cleared, frozenset(calls), fault)
+
+
+class Items:
+    """The events of a trajectory as the page shows them. `nodes` is the number of the graph's nodes."""
+
+    def __init__(self, index: Index, nodes: int) -> None:
+        self._index, self._nodes = index, nodes
+        self._makers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
+            "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
+        }  # fmt: skip
+
+    def item(self, position: int) -> dict[str, Any]:
+        """One event, its long texts folded. Raises IndexError and OSError."""
+        event, place = self._index.event(position), self._index.lines[position]
+        base = {"line": position, "type": place.kind or "damaged", "turn": place.turn}
+        if event is None:
+            return {**base, "text": _folded(self._index.raw(position).decode("utf-8", "replace"), _ARGUMENT)}
+        return {**base, **self._makers[place.kind](event)}
+
+    def more(self, position: int, part: str, start: int) -> dict[str, Any]:
+        """A page of a text of an event: `output`, `text`, `reasoning`, or `argument:NAME`. Raises KeyError."""
+        event = self._index.event(position)
+        if event is None:
+            return _page(self._index.raw(position).decode("utf-8", "replace"), start)
+        if part == "output" and event["type"] == "result":
+            return self._output(event, start, PAGE)
+        if part == "reasoning" and event["type"] == "reply":
+            return _page(reasoning_of(event["raw"]), start)
+        if part.startswith("argument:") and event["type"] == "result":
+            name = part.removeprefix("argument:")
+            text, language = _argument(event["name"], name, event["arguments"][name])
+            return _page(text, start, language)
+        if part == "text":
+            return _page(str(event["prompt"] if event["type"] == "start" else event["text"]), start)
+        raise KeyError(part)
+
+    def blob(self, position: int) -> str:
+        """The digest of the whole output that a result's text is a part of. Raises KeyError where there is none."""
+        event = self._index.event(position)
+        if event is None or event["type"] != "result" or event["blob"] is None:
+            raise KeyError("blob")
+        return str(event["blob"])
+
+    def _start(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        tools = [line(tool["name"]) for tool in event["tools"][:_ARGUMENTS]]
+        return {"text": _folded(event["prompt"], _WHOLE[1]), "tools": tools}
+
+    def _request(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = ("entries", "bytes", "tokens_estimate")
+        return {**{key: event[key] for key in wanted}, "cleared": len(event["cleared"])}
+
+    def _reply(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        lost = [call for call in event["calls"] if call["id"] in self._index.unanswered]
+        return {
+            "text": _folded(event["text"], _TEXT),
+            "reasoning": _folded(reasoning_of(event["raw"]), 0),
+            "notes": [line(str(dict(note)))[:_ARGUMENT] for note in event["notes"][:_ARGUMENTS]],
+            "lost": [[line(call["name"]), plain(call["arguments"])[:_ARGUMENT]] for call in lost[:_ARGUMENTS]],
+            **{key: event[key] for key in ("finish", "usage", "latency", "waited", "tries")},
+        }
+
+    def _result(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        arguments = []
+        for name, value in list((event["arguments"] or {}).items())[:_ARGUMENTS]:
+            text, language = _argument(event["name"], name, value)
+            arguments.append([line(name), name, _folded(text, _TEXT if language else _ARGUMENT, language)])
+        text = event["text"]
+        small = len(text) <= _WHOLE[1] and text.count("\n") < _WHOLE[0]
+        shown = len(text) if small else len(head_of(text, *_PREVIEW))
+        return {
+            "name": line(event["name"]), "call": line(event["call_id"]), "error": event["error"],
+            "arguments": arguments, "lines": text.count("\n") + 1, "characters": len(text),
+            "output": self._output(event, 0, shown),
+            "exec": event["exec"] and {key: value for key, value in event["exec"].items() if key != "spill"},
+            "cut": cut_in_words(event["cut"]) if event["cut"] else "", "blob": event["blob"] is not None,
+            "cleared": self._index.cleared.get(event["call_id"]),
+        }  # fmt: skip
+
+    def _output(self, event: Mapping[str, Any], start: int, size: int) -> dict[str, Any]:
+        """Part of what the model saw. Ids are looked for in what the command printed, not in the harness's words."""
+        text, following = page_of(event["text"], start, size)
+        data = event["text"].encode("utf-8", "replace")
+        begin, end = (len(data[:place].decode("utf-8", "replace")) for place in output_part(event, data))
+        begin, end = (min(max(place - start, 0), len(text)) for place in (begin, end))
+        pieces: list[Any] = [plain(text[:begin]), *id_pieces(text[begin:end], self._nodes), plain(text[end:])]
+        return {"pieces": [piece for piece in pieces if piece], "next": following}
+
+    def _clear(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        return {"count": len(event["call_ids"]), "before": event["tokens_before"], "after": event["tokens_after"]}
+
+    def _notice(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        return {"text": _folded(event["text"], _ARGUMENT)}
+
+    def _answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        rejected = [f"{line(str(each['value']))[:_ARGUMENT]} ({each['why']})" for each in event["rejected"]]
+        repairs = [line(repair)[:_ARGUMENT] for repair in event["repairs"]]
+        return {"ids": event["ids"][:200], "repairs": repairs[:_ARGUMENTS], "rejected": rejected[:200]}
+
+    def _end(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        error = event["error"] and plain(event["error"])[:_TEXT]
+        return {"stop": event["stop_reason"], "limit": event["limit"], "error": error}
+
+
+def reasoning_of(raw: Any) -> str:
+    """What a provider gave of the model's reasoning, in the forms of Chat Completions and of Responses."""
+    if isinstance(raw, dict):
+        texts = [raw.get("reasoning_content"), raw.get("reasoning")]
+        return "\n\n".join(dict.fromkeys(text for text in texts if isinstance(text, str)))
+    items = [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
+    parts = [
+        part.get("text")
+        for item in items
+        if item.get("type") == "reasoning"
+        for field in ("summary", "content")
+        for part in item.get(field) or ()
+        if isinstance(part, dict)
+    ]
+    return "\n\n".join(part for part in parts if isinstance(part, str))
+
+
+def _argument(tool: str, name: str, value: Any) -> tuple[str, str]:
+    """An argument as text and, where it is code, its language."""
+    key, language = _CODE.get(tool, ("", ""))
+    if isinstance(value, str):
+        return value, language if name == key else ""
+    return orjson.dumps(value).decode(), ""
+
+
+def _folded(text: str, most: int, language: str = "") -> dict[str, Any]:
+    return _page(text, 0, language, most)
+
+
+def _page(text: str, start: int, language: str = "", size: int = PAGE) -> dict[str, Any]:
+    part, following = page_of(text, start, size)
+    shown: dict[str, Any] = {"code": code_pieces(part, language)} if language else {"text": plain(part)}
+    return {**shown, "next": following, "left": len(text) - (start + len(part))}
