@@ -9,8 +9,10 @@ committed: whoever installs the package needs no compiler. Needs the package `zi
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 SOURCES = Path(__file__).parent / "supervisor"
@@ -24,7 +26,11 @@ def build(architecture: str, folder: Path) -> Path:
     # File names without a folder, so that no path gets into the binary.
     names = sorted(path.name for path in SOURCES.glob("*.c"))
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-musl"]
-    subprocess.run([*compiler, *FLAGS, "-o", str(target.resolve()), *names], cwd=SOURCES, check=True)
+    # A cache of its own: two compilers that fill a shared one at the same time can wait for each other for ever.
+    with tempfile.TemporaryDirectory() as cache:
+        own = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+        command = [*compiler, *FLAGS, "-o", str(target.resolve()), *names]
+        subprocess.run(command, cwd=SOURCES, env={**os.environ, **own}, check=True)
     target.chmod(0o755)
     return target
 
