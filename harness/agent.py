@@ -110,7 +110,7 @@ class _Attempt:
                 raise
             reply = self._request(last=last)
         self.account.add(reply)
-        self.conversation.reply(reply)
+        self.count("input_cut", self.conversation.reply(reply))
         self.log.reply(self.account.turn, reply)
         for note in reply.notes:
             self.count(str(note.get("kind", "note")))

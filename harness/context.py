@@ -1,15 +1,16 @@
 """The conversation and its size: what each request shows, and when old results give way to placeholders.
 
-History is never edited: `Conversation` keeps every entry, and `view()` derives what a request shows. Clearing
-happens in batches between two marks, since every change of an early entry throws the provider's prompt cache away
-from there on. Calls, reasoning and the agent's own words always stay, so every call keeps its result.
+The trajectory is never edited: what a request shows is derived here and recorded. By default results are cleared in
+batches, from a high mark of the window down to a low one, since every change of an early entry throws the provider's
+prompt cache away from there on. Calls, reasoning and the agent's own words always stay, so every call keeps its result.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
@@ -20,6 +21,8 @@ from harness.observe import Observation
 _START_BYTES_PER_TOKEN = 3.0  # until the provider's first usage figure; low, so that we rather overestimate
 _BYTES_PER_TOKEN_RANGE = (1.5, 6.0)
 _WORTH_CLEARING = 600  # bytes; smaller results are hardly larger than their placeholder
+_MUST_SHOW = 4_000  # bytes that no tokenizer takes for nothing
+_PLACEHOLDER = 250  # bytes, about
 
 
 @dataclass
@@ -56,6 +59,7 @@ class Conversation:
         self._entries: list[Entry] = []
         self._digests: list[bytes] = []
         self._results: list[_Result] = []
+        self._characters = 0  # of all results, as they were when they came
         self._bytes = overhead
         self._sent_bytes = 0  # size of the last request whose usage is known
         self._sent_tokens: int | None = None
@@ -68,15 +72,23 @@ class Conversation:
         """Append a user message."""
         self._append(Entry("user", text))
 
-    def reply(self, reply: Reply) -> None:
-        """Append the model's reply, and learn from its usage how large the request was that it answers."""
+    def reply(self, reply: Reply) -> bool:
+        """Append the model's reply, and learn from its usage how large the request was that it answers.
+
+        Says whether the server seems to have cut the request: it counts no more tokens than in the one before, though
+        `_MUST_SHOW` bytes or more were added.
+        """
+        now, last, grown = reply.usage.input, self._sent_tokens, self._bytes - self._sent_bytes
+        cut = now is not None and last is not None and now <= last and grown >= _MUST_SHOW
         self._learn(reply.usage)
         self._append(reply.entry)
+        return cut
 
     def result(self, call_id: str, turn: int, observation: Observation) -> None:
         """Append a tool's result."""
         entry = Entry("tool", observation.text, call_id=call_id)
         self._results.append(_Result(call_id, len(self._entries), turn, observation, entry_bytes(entry)))
+        self._characters += len(observation.text)
         self._append(entry)
 
     def view(self) -> tuple[Entry, ...]:
@@ -111,26 +123,57 @@ class Conversation:
         return max(min(cap, int(left)), min(cap, 1_000))
 
     def clear(self, turn: int, spill: Callable[[bytes], str | None], *, force: bool = False) -> Clearing | None:
-        """Replace old results by placeholders where the request is over the high mark, or `force` says so.
+        """Replace results by placeholders where the mode's policy, or `force`, asks for it.
 
-        `turn` is the one about to be asked. Clears the oldest first, down to the low mark; the last `keep_turns`
-        turns stay unless forced. `spill` puts an output not yet in a file into one and returns its path.
+        `turn` is the one about to be asked. `spill` puts an output not yet in a file into one and returns its path.
+        Forced by the provider's saying that the last request was too large: from then on that is taken as the window.
         """
-        if not self._policy.clear and not force:
-            return None
         before = self.tokens()
-        if not force and (self._window is None or before <= self._policy.high * self._window):
-            return None
-        goal = self._policy.low * self._window if self._window is not None else before * self._policy.low
-        keep_from = turn - (1 if force else self._policy.keep_turns)
-        done = []
+        if force:
+            self._window = before if self._window is None else min(self._window, before)
+        chosen = self._forced(turn) if force else _POLICIES[self._policy.policy](self, turn)
+        for result in chosen:
+            self._replace(result, spill)
+        return Clearing(tuple(result.call_id for result in chosen), before, self.tokens()) if chosen else None
+
+    def _over_the_high_mark(self, turn: int) -> list[_Result]:
+        """The oldest results, so many that the low mark is reached.
+
+        Those of the last `keep_turns` turns stay if the others free enough; else the next turns would each clear again.
+        """
+        if self._window is None:
+            return []
+        window = min(self._window, self._policy.most or self._window)
+        high, low = self._policy.high * window, self._policy.low * window
+        if self.tokens() <= high:
+            return []
+        chosen, left = self._oldest(turn - self._policy.keep_turns, low)
+        return chosen if left <= (high + low) / 2 else self._oldest(turn - 1, low)[0]
+
+    def _before_the_last_turns(self, turn: int) -> list[_Result]:
+        """All but the last `keep_turns` turns' results, once all that there were are over `sliding_from` characters."""
+        if self._characters <= self._policy.sliding_from:
+            return []
+        return self._oldest(turn - self._policy.keep_turns, 0.0)[0]
+
+    def _nothing(self, turn: int) -> list[_Result]:  # noqa: ARG002 - one of the policies
+        return []
+
+    def _forced(self, turn: int) -> list[_Result]:
+        """Down to the low mark; the last turn's results stay if that leaves any to clear."""
+        goal = self._policy.low * (self._window or 0)
+        return self._oldest(turn - 1, goal)[0] or self._oldest(turn, goal)[0]
+
+    def _oldest(self, before_turn: int, goal: float) -> tuple[list[_Result], int]:
+        """Results of turns before that one, oldest first, until about `goal` tokens are left; and how many are left."""
+        left, ratio, chosen = self.tokens(), self._bytes_per_token(), []
         for result in self._results:
-            if self.tokens() <= goal:
+            if left <= goal or result.turn >= before_turn:
                 break
-            if not result.cleared and result.turn < keep_from and result.size > _WORTH_CLEARING:
-                self._replace(result, spill)
-                done.append(result.call_id)
-        return Clearing(tuple(done), before, self.tokens()) if done else None
+            if not result.cleared and result.size > _WORTH_CLEARING:
+                chosen.append(result)
+                left -= int((result.size - _PLACEHOLDER) / ratio)
+        return chosen, left
 
     def _replace(self, result: _Result, spill: Callable[[bytes], str | None]) -> None:
         observation = result.observation
@@ -157,6 +200,13 @@ class Conversation:
             return _START_BYTES_PER_TOKEN
         low, high = _BYTES_PER_TOKEN_RANGE
         return min(max(self._sent_bytes / self._sent_tokens, low), high)
+
+
+_POLICIES: Final[Mapping[str, Callable[[Conversation, int], list[_Result]]]] = {
+    "marks": Conversation._over_the_high_mark,
+    "sliding": Conversation._before_the_last_turns,
+    "none": Conversation._nothing,
+}
 
 
 def placeholder(observation: Observation, path: str | None) -> str:

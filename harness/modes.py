@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from exporter.view import View as ExportView
@@ -52,10 +53,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Output:
-    """How a call's output is shown: characters at most, a line at most, and the time a call may take."""
+    """How much of a call's output is shown, and the time a call may take."""
 
     cap: int = 20_000
-    line_cap: int = 2_000
+    unit: Literal["characters", "bytes"] = "characters"  # of `cap`
+    keep: Literal["ends", "tail"] = "ends"  # what stays of an output over the cap
+    lines: int | None = None  # shown at most
+    line_cap: int | None = 2_000  # characters of a line
     call_seconds: float = 120.0  # when the agent asks for no timeout
     call_seconds_max: float = 600.0
     blob_bytes: int = 8 * 1024 * 1024  # whole outputs up to this size are kept in the run folder
@@ -63,13 +67,19 @@ class Output:
 
 @dataclass(frozen=True)
 class Context:
-    """When old tool results give way to placeholders. Shares of the context window."""
+    """When old tool results give way to placeholders; `harness/context.py` has the policies."""
 
-    clear: bool = True
+    policy: Literal["marks", "sliding", "none"] = "marks"
     window: int | None = None  # tokens; None: the model profile's
-    high: float = 0.75  # clear when a request would be larger
-    low: float = 0.4  # clear down to this
+    most: int | None = 128_000  # marks: tokens of a larger window that are used; long requests cost, cached or not
+    high: float = 0.75  # marks: share of the window over which results are cleared
+    low: float = 0.25  # marks: clear down to this share
+    sliding_from: int = 240_000  # sliding: characters of results over which only the last turns' are shown
     keep_turns: int = 3  # results of the last turns are never cleared
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high <= 1:
+            raise ValueError("low and high are shares of the window, low the lower one")
 
 
 @dataclass(frozen=True)
@@ -157,6 +167,7 @@ class Mode:
     model: dict[str, Any] = field(default_factory=dict)  # settings of the model's profile, under the user's own
     graph_access: str = ""  # the paper's Table 3 column, for reports
     python: str = ""
+    policy: str | None = None  # of the files in prompts/policies, which `output` and `context` then follow
     view: View = field(default_factory=View)
     limits: Limits = field(default_factory=Limits)
     output: Output = field(default_factory=Output)
@@ -173,14 +184,33 @@ class Mode:
 
 def mode_names() -> list[str]:
     """Every mode there is, sorted."""
-    folder = resources.files("prompts")
-    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+    return _toml_names(resources.files("prompts"))
 
 
 def load_mode(name: str, overrides: Mapping[str, Any] | None = None) -> Mode:
     """Resolve mode `name` with `overrides` (a nested table, as `--set` gives) on top. Raises UserError."""
-    table = merge(_resolved_table(name, seen=()), overrides or {})
+    table = merge(_resolved_table(name, seen=()), _with_policy(overrides or {}))
     return build(Mode, {**table, "name": name}, f"mode '{name}'")
+
+
+def policy_names() -> list[str]:
+    """Every policy there is, sorted."""
+    return _toml_names(resources.files("prompts") / "policies")
+
+
+def _with_policy(table: Mapping[str, Any]) -> dict[str, Any]:
+    """`table` over the settings of the policy that it names."""
+    name = table.get("policy")
+    if name in (None, "none"):
+        return dict(table)
+    if name not in policy_names():
+        raise UserError(f"unknown policy {name!r}", hint(str(name), policy_names(), "policies"))
+    text = (resources.files("prompts") / "policies" / f"{name}.toml").read_text("utf-8")
+    return merge(tomllib.loads(text), table)
+
+
+def _toml_names(folder: Traversable) -> list[str]:
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
 def _resolved_table(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
@@ -188,6 +218,6 @@ def _resolved_table(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
         raise UserError(f"mode '{name}' extends itself: {' -> '.join((*seen, name))}")
     if name not in mode_names():
         raise UserError(f"unknown mode '{name}'", hint(name, mode_names(), "modes"))
-    table = tomllib.loads((resources.files("prompts") / f"{name}.toml").read_text("utf-8"))
+    table = _with_policy(tomllib.loads((resources.files("prompts") / f"{name}.toml").read_text("utf-8")))
     parent = table.pop("extends", None)
     return merge(_resolved_table(parent, (*seen, name)), table) if parent else table

@@ -1,4 +1,4 @@
-"""What the model sees of a command's output: head and tail, long lines shortened, on character boundaries.
+"""What the model sees of a command's output: how it ended, and as much of it as the mode's settings allow.
 
 Whenever anything is left out, the whole output lies in a file in the sandbox and the notice names it.
 """
@@ -8,20 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from harness.cut import View, shorten
 from harness.modes import Output
 from harness.spill import Spills
 from sandbox import ExecResult, Sandbox
-
-_LINE_TAIL_SHARE = 5  # a shortened line keeps one part in this many of its end
-
-
-@dataclass(frozen=True)
-class View:
-    """Text as shown, and what is missing from it. `cut_lines` are lines that were shortened."""
-
-    text: str
-    cut_lines: int = 0
-    omitted: int = 0  # characters left out between head and tail
 
 
 @dataclass(frozen=True)
@@ -53,11 +43,7 @@ def observe(
     spill, spilled = result.spill, result.spilled_bytes
     spills.seen(spill)
     whole = result.head + result.tail if spill is None else _read_back(sandbox, spill, spilled, output.blob_bytes)
-    view = (
-        shorten(decode(whole), cap, output.line_cap)
-        if whole is not None
-        else _shorten_ends(result, cap, output.line_cap)
-    )
+    view = shorten(decode(whole), output, cap) if whole is not None else _shorten_ends(sandbox, result, output, cap)
     if (view.cut_lines or view.omitted) and spill is None and whole is not None:
         spill = spills.save(whole)
         spilled = len(whole) if spill else 0
@@ -83,51 +69,27 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", "replace").replace("\0", "\N{SYMBOL FOR NULL}")
 
 
-def shorten(text: str, cap: int, line_cap: int) -> View:
-    """Shorten lines over `line_cap` characters, then keep head and tail of what is still over `cap`."""
-    lines = text.split("\n")
-    cut_lines = 0
-    for number, line in enumerate(lines):
-        if len(line) > line_cap:
-            lines[number] = _shorten_line(line, line_cap)
-            cut_lines += 1
-    text = "\n".join(lines) if cut_lines else text
-    if len(text) <= cap:
-        return View(text, cut_lines)
-    half = cap // 2
-    head, tail = _whole_lines_head(text[:half]), _whole_lines_tail(text[len(text) - half :])
-    omitted = len(text) - len(head) - len(tail)
-    return View(f"{head}\n[... {omitted:,} characters left out here ...]\n{tail}", cut_lines, omitted)
-
-
-def _shorten_ends(result: ExecResult, cap: int, line_cap: int) -> View:
+def _shorten_ends(sandbox: Sandbox, result: ExecResult, output: Output, cap: int) -> View:
     """For an output too large to read back: what came with the result, each end shortened by itself."""
-    head = shorten(decode(result.head), cap // 2, line_cap)
-    tail = shorten(decode(result.tail), cap // 2, line_cap)
+    if output.keep == "tail":
+        return _shorten_tail(sandbox, result, output, cap)
+    head = shorten(decode(result.head), output, cap // 2)
+    tail = shorten(decode(result.tail), output, cap // 2)
     omitted = result.total_bytes - len(result.head) - len(result.tail) + head.omitted + tail.omitted
     text = f"{head.text}\n[... {omitted:,} bytes left out here ...]\n{tail.text}"
     return View(text, head.cut_lines + tail.cut_lines, omitted)
 
 
+def _shorten_tail(sandbox: Sandbox, result: ExecResult, output: Output, cap: int) -> View:
+    assert result.spill is not None
+    end = sandbox.read(result.spill, max(0, result.spilled_bytes - cap), cap).data
+    tail = shorten(decode(end), output, cap)
+    omitted = result.total_bytes - len(end)
+    return View(f"[... {omitted:,} bytes left out above ...]\n{tail.text}", tail.cut_lines, omitted + tail.omitted)
+
+
 def _read_back(sandbox: Sandbox, spill: str, size: int, most: int) -> bytes | None:
     return sandbox.read(spill, 0, size).data if size <= most else None
-
-
-def _shorten_line(line: str, line_cap: int) -> str:
-    tail = line_cap // _LINE_TAIL_SHARE
-    cut = len(line) - line_cap
-    return f"{line[: line_cap - tail]}[... {cut:,} characters of this line left out ...]{line[len(line) - tail :]}"
-
-
-def _whole_lines_head(text: str) -> str:
-    """`text` up to its last line break, if that loses little."""
-    end = text.rfind("\n")
-    return text[:end] if end > len(text) * 3 // 4 else text
-
-
-def _whole_lines_tail(text: str) -> str:
-    start = text.find("\n")
-    return text[start + 1 :] if 0 <= start < len(text) // 4 else text
 
 
 def _status(result: ExecResult, timeout: float) -> str:
@@ -143,7 +105,7 @@ def _status(result: ExecResult, timeout: float) -> str:
     return ends.get(result.termination, f"[exit code {result.exit_code}]")
 
 
-def _notice(result: ExecResult, view: View, line_cap: int, spill: str | None, spilled: int) -> str:
+def _notice(result: ExecResult, view: View, line_cap: int | None, spill: str | None, spilled: int) -> str:
     what = f"[cut: {result.total_bytes:,} bytes, {result.lines:,} lines in all"
     if view.cut_lines:
         what += f"; {view.cut_lines:,} of the lines shown are shortened to {line_cap:,} characters"

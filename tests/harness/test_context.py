@@ -112,15 +112,103 @@ def test_a_cleared_result_is_spilled_first_and_its_placeholder_says_where() -> N
     assert conversation.cleared == ["call-1-0"]
 
 
-def test_the_last_turns_stay_unless_the_provider_says_overflow() -> None:
-    conversation, spill = Conversation(Context(keep_turns=3), 1_000), Spill()
+def test_the_last_turns_stay_where_the_others_free_enough() -> None:
+    conversation, spill = Conversation(Context(keep_turns=3), 8_000), Spill()
     conversation.say("task")
-    for number in (1, 2):
+    for number in range(1, 8):
+        turn(conversation, number, [3_000])
+    cleared = conversation.clear(8, spill)
+    assert cleared is not None
+    assert cleared.call_ids == tuple(f"call-{number}-0" for number in (1, 2, 3, 4))
+
+
+def test_the_last_turn_alone_stays_where_three_fill_the_window() -> None:
+    conversation, spill = Conversation(Context(keep_turns=3), 5_000), Spill()
+    conversation.say("task")
+    for number in range(1, 4):
         turn(conversation, number, [5_000])
-    assert conversation.clear(3, spill) is None
-    forced = conversation.clear(3, spill, force=True)
+    cleared = conversation.clear(4, spill)
+    assert cleared is not None
+    assert cleared.call_ids == ("call-1-0", "call-2-0"), "else every turn from here on would clear one result"
+
+
+def test_an_overflow_clears_to_the_low_mark_and_teaches_the_window() -> None:
+    conversation, spill = Conversation(Context(), None), Spill()
+    conversation.say("task")
+    for number in range(1, 11):
+        turn(conversation, number, [3_000])
+    assert conversation.clear(11, spill) is None, "nobody knows the window"
+    forced = conversation.clear(11, spill, force=True)
     assert forced is not None
-    assert forced.call_ids == ("call-1-0",)
+    assert forced.tokens_after < 0.4 * forced.tokens_before
+    assert conversation.cleared == [f"call-{number}-0" for number in range(1, 10)]
+    for number in range(11, 17):
+        turn(conversation, number, [3_000])
+        again = conversation.clear(number + 1, spill)
+    assert again is not None, "from then on the window is known"
+    assert again.tokens_before < forced.tokens_before
+
+
+def test_an_overflow_far_below_the_window_that_was_given_is_believed() -> None:
+    conversation, spill = Conversation(Context(), 128_000), Spill()
+    conversation.say("task")
+    for number in (1, 2, 3):
+        turn(conversation, number, [9_000])
+    forced = conversation.clear(4, spill, force=True)
+    assert forced is not None
+    assert forced.call_ids == ("call-1-0", "call-2-0")
+
+
+def test_an_overflow_by_the_last_turns_results_alone_clears_those() -> None:
+    conversation, spill = Conversation(Context(), 128_000), Spill()
+    conversation.say("task")
+    turn(conversation, 1, [9_000] * 8)
+    forced = conversation.clear(2, spill, force=True)
+    assert forced is not None
+    assert 0 < len(forced.call_ids) < 8, "no more than it takes"
+    assert conversation.clear(2, spill, force=True) is not None
+    assert len(spill.files) == len(conversation.cleared)
+
+
+def test_a_sliding_window_keeps_the_last_turns_once_there_is_enough_to_clear() -> None:
+    policy = Context(policy="sliding", sliding_from=20_000, keep_turns=4)
+    conversation, spill = Conversation(policy, None), Spill()
+    conversation.say("task")
+    shown = []
+    for number in range(1, 12):
+        conversation.clear(number, spill)
+        shown.append(number - 1 - len(conversation.cleared))
+        turn(conversation, number, [4_000])
+    assert shown == [0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
+
+
+def test_without_a_policy_only_an_overflow_clears() -> None:
+    conversation, spill = Conversation(Context(policy="none"), 2_000), Spill()
+    conversation.say("task")
+    for number in range(1, 9):
+        turn(conversation, number, [4_000])
+        assert conversation.clear(number + 1, spill) is None
+    assert conversation.clear(9, spill, force=True) is not None
+
+
+def test_of_a_large_window_no_more_is_used_than_the_mode_says() -> None:
+    for most, clears in ((5_000, True), (None, False)):
+        conversation = Conversation(Context(most=most), 1_000_000)
+        conversation.say("task")
+        for number in range(1, 9):
+            turn(conversation, number, [3_000])
+        assert (conversation.clear(9, Spill()) is not None) is clears
+
+
+def test_a_server_that_counts_no_more_tokens_though_more_was_sent_cuts_requests() -> None:
+    conversation = Conversation(Context(), 100_000)
+    conversation.say("x" * 3_000)
+    heard = []
+    for number, tokens in enumerate((1_000, 3_000, 4_000, 4_000, None, 3_900, 5_200), 1):
+        call = ToolCall(f"c{number}", "bash", "{}")
+        heard.append(conversation.reply(Reply(Entry("assistant", "", (call,)), "tool_calls", Usage(input=tokens))))
+        conversation.result(f"c{number}", number, observation(6_000))
+    assert heard == [False, False, False, True, False, True, False]
 
 
 def test_ids_used_again_in_a_later_turn_do_not_mix_up_results() -> None:

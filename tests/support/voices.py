@@ -22,13 +22,13 @@ class Chat:
         """A text."""
         return say(text, finish=finish, usage=usage)
 
-    def calls(self, *calls: Call, finish: str = "tool_calls") -> Behaviour:
+    def calls(self, *calls: Call, finish: str = "tool_calls", usage: Mapping[str, Any] | None = None) -> Behaviour:
         """Calls, in order."""
         made = [
             {"id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
             for id_, name, arguments in calls
         ]
-        return say(None, message={"tool_calls": made, "reasoning_content": "secret-1"}, finish=finish)
+        return say(None, message={"tool_calls": made, "reasoning_content": "secret-1"}, finish=finish, usage=usage)
 
     def thinks_only(self) -> Behaviour:
         """Cut off while still reasoning."""
@@ -88,7 +88,7 @@ class Responses:
         """A text."""
         return respond(_reasoning(), _message(text), top={"usage": usage} if usage else None)
 
-    def calls(self, *calls: Call, finish: str = "tool_calls") -> Behaviour:
+    def calls(self, *calls: Call, finish: str = "tool_calls", usage: Mapping[str, Any] | None = None) -> Behaviour:
         """Calls, in order."""
         return respond(
             _reasoning(),
@@ -96,6 +96,7 @@ class Responses:
                 {"type": "function_call", "id": f"fc_{i}", "call_id": id_, "name": name, "arguments": arguments}
                 for i, (id_, name, arguments) in enumerate(calls)
             ),
+            top={"usage": usage} if usage else None,
         )
 
     def thinks_only(self) -> Behaviour:
