@@ -16,7 +16,10 @@ _LONGEST_NAME = 120
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a trajectory in order, without a torn last line. A bad line before it raises ValueError."""
+    """The events of a trajectory in order, without a torn last line.
+
+    Raises ValueError for a bad line before it, and for an event of a later version of the format.
+    """
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.endswith(b"\n"):
@@ -25,6 +28,12 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
                 event = orjson.loads(line)
             except orjson.JSONDecodeError as error:
                 raise ValueError(f"{path}:{number}: not a JSON event: {error}") from None
+            version = event.get("schema_version") if isinstance(event, dict) else None
+            if isinstance(version, int) and version > SCHEMA_VERSION:
+                raise ValueError(
+                    f"{path}:{number}: written by a later version of kgshell: schema_version {version}, and this one"
+                    f" reads up to {SCHEMA_VERSION}"
+                )
             yield event
 
 

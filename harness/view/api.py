@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from harness.audit.checks.answers import ERROR_CLASSES, error_class
 from harness.audit.facts import Sighting
 from harness.errors import UserError
@@ -212,7 +214,7 @@ def _origin(seen: Sighting) -> dict[str, Any]:
 
 
 def _value(value: Any) -> str:
-    text = plain(value if isinstance(value, str) else str(value))
+    text = plain(value if isinstance(value, str) else orjson.dumps(value).decode())
     return text if len(text) <= _VALUE else f"{text[:_VALUE]} … {len(text) - _VALUE:,} characters more"
 
 

@@ -18,6 +18,7 @@ from harness.view.pieces import code_pieces, head_of, id_pieces, page_of
 
 PAGE = 32_000  # characters of a text sent at once
 _TEXT = 8_000  # characters of what the model said, and of its code, before the rest is folded
+_PROMPT = 300
 _ARGUMENT = 2_000
 _ARGUMENTS = 40  # of one call
 _PREVIEW = (4, 400)  # lines and characters of a folded output
@@ -145,7 +146,7 @@ class Items:
 
     def _start(self, event: Mapping[str, Any]) -> dict[str, Any]:
         tools = [line(tool["name"]) for tool in event["tools"][:_ARGUMENTS]]
-        return {"text": _folded(event["prompt"], _WHOLE[1]), "tools": tools}
+        return {"text": _folded(event["prompt"], _PROMPT), "tools": tools}
 
     def _request(self, event: Mapping[str, Any]) -> dict[str, Any]:
         wanted = ("entries", "bytes", "tokens_estimate")

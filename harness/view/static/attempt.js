@@ -1,6 +1,6 @@
 // One attempt, or two beside each other: head, answer against gold, turns. Events are asked for as the page is scrolled.
 
-import { ask, chip, count, el, failure, link, money, number, seconds, verdict } from "./dom.js";
+import { ask, chip, count, el, failure, link, money, number, put, seconds, tokens, verdict } from "./dom.js";
 import { itemElement, replyLine, requestLine } from "./items.js";
 import { hideNode, showNode } from "./node.js";
 
@@ -102,7 +102,7 @@ class Pane {
     this.classChip = chip(data.class || "…", "quiet", "error class");
     const list = "#list?" + (sessionStorage.getItem("list") || "");
     const close = this.other && el("a", { class: "button", href: link("attempt", this.other) }, "close this side");
-    this.head.replaceChildren(
+    put(this.head,
       el("nav", null,
         !this.other && el("a", { href: list }, "questions"),
         el("span", { class: "dim" }, run.mode, " · ", run.folder),
@@ -114,7 +114,7 @@ class Pane {
       el("p", { class: "chips" }, verdict(data.verdict_here, null),
         data.verdict_here !== data.class && this.classChip,
         chip(data.limit ? `${data.stop}, ${data.limit} reached` : data.stop, data.error ? "warn" : "quiet"),
-        el("span", { class: "dim" }, `${count(data.turns, "turn")} · ${seconds(data.times.wall)} · ${number(data.usage.input)} tokens in (${number(data.usage.cached)} cached), ${number(data.usage.output)} out · cost ${money(data.cost)} · ${data.file}`)),
+        el("span", { class: "dim" }, [count(data.turns, "turn"), seconds(data.times.wall), tokens(data.usage), data.cost === null ? "" : money(data.cost), data.file].filter(Boolean).join(" · "))),
       data.error && el("pre", { class: "bad" }, data.error),
       data.lacking && el("p", { class: "note" }, `gold is not known: ${data.lacking}`),
       data.fault && el("p", { class: "note" }, `the trajectory is not read to its end: ${data.fault}`));

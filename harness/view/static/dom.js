@@ -12,6 +12,11 @@ export function el(tag, attributes, ...children) {
   return node;
 }
 
+// Replaces what is in a node; children that are null or false are left out.
+export function put(node, ...children) {
+  node.replaceChildren(...el("div", null, ...children).childNodes);
+}
+
 export async function ask(route, parameters, signal) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters || {})) {
@@ -60,6 +65,12 @@ export function size(bytes) {
     value /= 1024;
   }
   return `${value.toFixed(1)} GiB`;
+}
+
+// Tokens as a phrase, empty where none are known.
+export function tokens(usage) {
+  if ([usage.input, usage.output].every((value) => value === null || value === undefined)) return "";
+  return `${number(usage.input)} tokens in (${number(usage.cached)} cached), ${number(usage.output)} out`;
 }
 
 export function failure(error) {

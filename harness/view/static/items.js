@@ -1,6 +1,6 @@
 // Events of a trajectory as elements. `at` says which attempt: {run, q, agent, attempt}.
 
-import { ask, attempt, chip, count, el, number, seconds, size } from "./dom.js";
+import { ask, attempt, chip, count, el, number, seconds, size, tokens } from "./dom.js";
 
 // A turn's own line: what was sent, what came back.
 export function requestLine(item) {
@@ -9,11 +9,8 @@ export function requestLine(item) {
 }
 
 export function replyLine(item) {
-  const used = item.usage;
-  const tokens = used.input === null && used.output === null ? ""
-    : `, ${number(used.input)} tokens in (${number(used.cached)} cached), ${number(used.output)} out`;
-  return `reply ${seconds(item.latency)}${item.waited ? `, waited ${seconds(item.waited)}` : ""}${tokens}`
-    + `${item.tries > 1 ? `, ${number(item.tries)} tries` : ""}`;
+  return [`reply ${seconds(item.latency)}`, item.waited && `waited ${seconds(item.waited)}`, tokens(item.usage),
+    item.tries > 1 && `${number(item.tries)} tries`].filter(Boolean).join(", ");
 }
 
 const MAKERS = {

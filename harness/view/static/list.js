@@ -1,6 +1,6 @@
 // The list of questions, with its filters. Rows are asked for as the list is scrolled.
 
-import { ask, chip, count, el, failure, link, money, number, seconds, verdict } from "./dom.js";
+import { ask, chip, count, el, failure, link, money, number, put, seconds, verdict } from "./dom.js";
 
 const FILTERS = ["run", "mode", "verdict", "class", "stop", "text", "in"];
 let selected = null; // the row that was opened last, to come back to
@@ -14,7 +14,7 @@ export function listPage(main, parameters, about) {
   const end = el("div", { class: "end" });
   const change = (name, value) => location.replace(link("list", { ...chosen, [name]: value }));
 
-  main.replaceChildren(
+  put(main,
     el("div", { class: "runs" }, about.runs.map((run) => runCard(run))),
     el("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       searchBox(chosen, change),

@@ -1,6 +1,6 @@
 // The panel with a node's record.
 
-import { ask, chip, el, failure } from "./dom.js";
+import { ask, chip, el, failure, put } from "./dom.js";
 
 const panel = document.getElementById("node");
 
@@ -9,7 +9,7 @@ export async function showNode(run, id, marks) {
   panel.replaceChildren(el("p", { class: "dim" }, `node ${id} …`));
   try {
     const node = await ask("node", { run, id });
-    panel.replaceChildren(
+    put(panel,
       head(`${node.id} ${node.name}`),
       el("p", null, chip(node.type, "quiet"), !node.candidate && chip("no candidate", "warn"),
         marks.gold.has(id) && chip("right", "good"), marks.given.has(id) && chip("returned", "mark")),
