@@ -28,6 +28,7 @@ class View:
     files: bool = True  # nodes, edges, schema and DATA_FORMAT.txt at /graph
     edges: bool = True  # the edge files, and what schema and DATA_FORMAT.txt say of relations
     words: Words = "python"  # which programs DATA_FORMAT.txt names
+    client: bool = False  # the graph tools as a Python client in the sandbox (`harness/kb`)
 
     @property
     def of_export(self) -> ExportView:

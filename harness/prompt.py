@@ -6,6 +6,7 @@ import string
 from collections.abc import Mapping
 from typing import Any
 
+from harness.kb.server import FOLDER
 from harness.modes import Mode
 from sandbox import GRAPH, SCRATCH
 
@@ -24,7 +25,7 @@ NEAR_LIMIT = "Note: {turns} turns and {seconds} seconds are left. Leave enough o
 
 def prompt_for(mode: Mode, query: str) -> str:
     """The one user message that states the task. Raises KeyError for an unknown $variable in the mode's texts."""
-    places = {"graph": GRAPH, "scratch": SCRATCH, "max_ids": str(mode.answer.max_ids)}
+    places = {"graph": GRAPH, "scratch": SCRATCH, "attempt": FOLDER, "max_ids": str(mode.answer.max_ids)}
     parts = {name: string.Template(getattr(mode, name)).substitute(places).strip() for name in ("access", "reply")}
     return string.Template(mode.prompt).substitute(places, query=query, **parts).strip()
 

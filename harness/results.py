@@ -238,7 +238,7 @@ def _called_tools(path: Path) -> Iterator[str]:
     """Names of the tools that an attempt called, one for each call. Raises UserError."""
     try:
         for event in read_events(path):
-            if event["type"] == "result":
+            if event["type"] in ("result", "client_call"):
                 yield event["name"]
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"trajectory {path} can't be read: {error}") from None

@@ -91,9 +91,9 @@ class RunConfig:
             "versions": versions(),
         }
 
-    def spec(self, labels: Mapping[str, str]) -> sandbox.Spec:
-        """The sandbox that an attempt of this run gets."""
-        return sandbox_spec(self.export, self.mode.view, self.mode.sandbox, labels)
+    def spec(self, labels: Mapping[str, str], mounts: Mapping[str, Path] | None = None) -> sandbox.Spec:
+        """The sandbox that an attempt of this run gets; `mounts` are shown besides the graph."""
+        return sandbox_spec(self.export, self.mode.view, self.mode.sandbox, labels, mounts)
 
 
 @dataclass(frozen=True)

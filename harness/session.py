@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -17,6 +18,8 @@ from harness.attempt import Outcome, Task
 from harness.budget import Spending
 from harness.errors import KeyRejected, QuotaExhausted
 from harness.events import trajectory_path
+from harness.kb.attempt import TOOLS, serve_graph
+from harness.kb.server import FOLDER
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger
 from harness.messages import AttemptKey
 from harness.names import Names, resolve
@@ -67,8 +70,10 @@ class Run:
         self._states = fold(records)
         self._spending = Spending(config.budget, records, config.cost_of)
         names = config.mode.tools
-        graph = Graph(config.export, Index.open(config.export)) if needs_graph(names) else None
+        client = config.mode.view.client
+        graph = Graph(config.export, Index.open(config.export)) if client or needs_graph(names) else None
         self._toolkit = Toolkit(names, config.mode.neighbors, graph)
+        self._client = Toolkit(TOOLS, config.mode.neighbors, graph) if client else None
         self._system = system_for(config.mode, config.export.schema)
         self._resolve = _resolver(config)
 
@@ -103,23 +108,27 @@ class Run:
     def attempt(self, flight: _Flight, pool: SandboxPool | None) -> Outcome:
         """Make the attempt."""
         config, job, path = self.config, flight.job, self.folder.path / flight.trajectory
-        spec = config.spec({"run": self.folder.path.name, "attempt": f"{path.parent.name}/{path.stem}"})
-        slot = pool.slot(config.sandboxes, spec, flight.account.queued) if pool and config.sandboxes else NoSlot()
+        labels = {"run": self.folder.path.name, "attempt": f"{path.parent.name}/{path.stem}"}
         selection = Selection() if config.mode.answer.source == "selection" else None
-        try:
-            with TrajectoryWriter(path, self.folder.blobs) as log:
-                task = Task(
-                    key=job.key, query=job.question.text, mode=config.mode, nodes=config.export,
-                    toolbox=self._toolkit.toolbox(selection), backbone=config.backbone, window=config.window, slot=slot,
-                    resolve=self._resolve, system=self._system, selection=selection,
-                )  # fmt: skip
-                outcome = run_attempt(task, log, flight.account)
-                log.write("answer", **_answer_fields(outcome))
-                log.write("end", stop_reason=outcome.stop_reason, limit=outcome.limit, error=outcome.error)
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(TrajectoryWriter(path, self.folder.blobs))
+            mounts = {}
+            if self._client is not None:
+                served = serve_graph(self._client.toolbox(), config.mode.output, log, flight.account)
+                mounts[FOLDER] = stack.enter_context(served).folder
+            slot: SandboxSlot | NoSlot = NoSlot()
+            if pool and config.sandboxes:
+                slot = pool.slot(config.sandboxes, config.spec(labels, mounts), flight.account.queued)
+                stack.callback(pool.give_back, slot)
+            task = Task(
+                key=job.key, query=job.question.text, mode=config.mode, nodes=config.export,
+                toolbox=self._toolkit.toolbox(selection), backbone=config.backbone, window=config.window, slot=slot,
+                resolve=self._resolve, system=self._system, selection=selection,
+            )  # fmt: skip
+            outcome = run_attempt(task, log, flight.account)
+            log.write("answer", **_answer_fields(outcome))
+            log.write("end", stop_reason=outcome.stop_reason, limit=outcome.limit, error=outcome.error)
             return outcome
-        finally:
-            if pool and isinstance(slot, SandboxSlot):
-                pool.give_back(slot)
 
     def land(self, flight: _Flight, outcome: Outcome) -> Job | None:
         """Ledger an attempt that has ended, once; returns the attempt that is due after it, if any."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -29,14 +30,16 @@ class TrajectoryWriter:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._blobs = blobs
         self._seq = 0
+        self._lock = threading.Lock()  # the tools' socket writes from threads of its own
 
     def write(self, type_: str, **fields: Any) -> None:
         """Append one event; it is in the operating system's hands on return."""
-        event = {"schema_version": SCHEMA_VERSION, "seq": self._seq, "time": time.time(), "type": type_, **fields}
-        line = memoryview(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
-        while line:
-            line = line[os.write(self._fd, line) :]
-        self._seq += 1
+        with self._lock:
+            event = {"schema_version": SCHEMA_VERSION, "seq": self._seq, "time": time.time(), "type": type_, **fields}
+            line = memoryview(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
+            while line:
+                line = line[os.write(self._fd, line) :]
+            self._seq += 1
 
     def reply(self, turn: int, reply: Reply) -> None:
         """Append a `reply` event: what the model said, as the provider sent it and as the loop understands it."""

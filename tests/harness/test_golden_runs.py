@@ -66,7 +66,8 @@ def test_show(run: Path) -> None:
         "turn 5 ---", "Which terms are there?", "rg -N --no-filename 'repair'", "1 result cleared",
         "cut: 741 characters left out of the middle; the output is in the sandbox as outputs/001.txt, and saved as",
         "cleared from the conversation before turn 3", "the harness said: Note: 2 turns and 1799 seconds are left.",
-        "rejected: 165 (duplicate)", "rejected: 99999999 (unknown)", "  1  101  LIG1  [first shown in turn 3, byte 15, named by the agent before]",
+        "rejected: 165 (duplicate)", "rejected: 99999999 (unknown)",
+        "  1  101  LIG1  [first shown in turn 3, byte 15, named by the agent before]",
     ):  # fmt: skip
         assert expected in text, expected
 

@@ -442,3 +442,34 @@ def test_several_runs_are_asked_question_by_question(make: Make, tmp_path: Path)
     assert asked == [(question.id, name) for question in configs[0].questions.questions for name in ("a", "b")]
     assert all(len(listener.records) == 3 and listener.over for listener in listeners)
     assert all(list(check_run(config.out)) == [] for config in configs)
+
+
+def test_programs_call_the_graph_tools_and_each_call_is_an_event(make: Make) -> None:
+    program = """cat > find.py <<'END'
+import sys; sys.path.insert(0, "/attempt")
+import kbtools
+kb = kbtools.Client("/attempt/kb.sock")
+print(kb.search("mismatch repair", k=2))
+print(kb.neighbors(851, relation="involved_in", k=3))
+try:
+    kb.get_node(99999)
+except ValueError as error:
+    print("refused:", error)
+END
+python3 find.py; ls /graph /attempt; touch /attempt/x"""
+    config = make([calls(bash(program)), says("ANSWER: [1]")], 1, mode=load_mode("tools-code"))
+    outcome, _ = run(config)
+    assert outcome.scored == 1
+    (path,) = config.out.glob("trajectories/*/*.jsonl")
+    events = list(read_events(path))
+    (result,) = [event for event in events if event["type"] == "result"]
+    assert "[851] mismatch repair" in result["text"]
+    assert "refused: [error: there is no node 99999" in result["text"]
+    assert "nodes" not in result["text"].split("refused")[1], "no graph files"
+    assert "Read-only file system" in result["text"]
+    client = [event for event in events if event["type"] == "client_call"]
+    assert [event["name"] for event in client] == ["search", "neighbors", "get_node"]
+    assert {event["program"] for event in client} == {"find.py"}
+    assert [event["error"] for event in client] == [False, False, True]
+    assert {event["turn"] for event in client} == {1}
+    assert list(check_run(config.out)) == []
