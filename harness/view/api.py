@@ -165,7 +165,7 @@ class Api:
     def _chosen(self, given: Parameters) -> Iterator[ViewedRun]:
         wanted, mode = given.text("run", ""), given.text("mode", "")
         for run in self._runs:
-            if wanted in ("", str(run.number)) and mode in ("", run.mode):
+            if wanted in ("", str(run.number)) and (not mode or mode == run.mode):
                 yield run
 
     def _run(self, given: Parameters) -> ViewedRun:

@@ -124,9 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_meant_for_us(self) -> bool:
         """Whether the request names this machine, by whatever port it is forwarded, and no other page sent it."""
         hosts = self.headers.get_all("Host", [])
-        site, mode = self.headers.get("Sec-Fetch-Site", "none"), self.headers.get("Sec-Fetch-Mode")
+        site, kind = self.headers.get("Sec-Fetch-Site", "none"), self.headers.get("Sec-Fetch-Mode")
         ours = len(hosts) == 1 and _LOCAL.fullmatch(hosts[0]) is not None
-        return ours and (site in ("none", "same-origin") or mode == "navigate")
+        return ours and (site in ("none", "same-origin") or kind == "navigate")
 
 
 def _refusal(status: HTTPStatus, text: str) -> _Answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import _thread
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,74 +15,18 @@ from exporter import Export
 from harness.backbones.http import HttpBackbone
 from harness.budget import Budget
 from harness.errors import BackboneError, ProbeFailed, QuotaExhausted, UserError
-from harness.events import read_events
-from harness.ledger import AttemptRecord, read_ledger
+from harness.ledger import read_ledger
 from harness.messages import Reply, Request, Usage
 from harness.modes import load_mode
-from harness.questions import Question, QuestionSet, load_questions
-from harness.runconfig import RunConfig, RunOutcome
 from harness.runfiles import read_manifest
-from harness.runner import execute, execute_all
+from harness.runner import execute
 from harness.schemas import check_run
 from harness.settings import parse_assignments
 from sandbox import Backend, Sandbox, Spec
+from tests.support.running import Make, Notes, run
 from tests.support.server import Behaviour, Received, ScriptedServer, rate_limited
 from tests.support.talk import profile
-from tests.support.words import Turn, Words, bash, calls, says
-
-Make = Callable[..., RunConfig]
-
-
-class Notes:
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.total = self.done = 0
-        self.records: list[AttemptRecord] = []
-        self.texts: list[str] = []
-        self.over = False
-
-    def started(self, total: int, done: int) -> None:
-        self.total, self.done = total, done
-
-    def attempt_finished(self, record: AttemptRecord, question: Question) -> None:
-        assert record.query_id == question.id
-        self.records.append(record)
-
-    def notice(self, text: str) -> None:
-        self.texts.append(text)
-
-    def closed(self) -> None:
-        self.over = True
-
-
-@pytest.fixture
-def make(biogo: Export, bwrap: Backend, tmp_path: Path) -> Make:
-    """Makes a run's configuration over the sample's first questions."""
-    questions = load_questions(biogo, splits=["all"])
-
-    def config(turns: list[Turn] | Words, count: int = 3, settings: tuple[str, ...] = (), **changes: Any) -> RunConfig:
-        chosen = QuestionSet(questions.questions[:count], questions.source, questions.sha256)
-        given = RunConfig(
-            graph="biogo",
-            export=biogo,
-            mode=load_mode("files", parse_assignments(settings)),
-            profile={"name": "words"},
-            backbone=turns if isinstance(turns, Words) else Words(turns),
-            sandboxes=bwrap,
-            questions=chosen,
-            out=tmp_path / "run",
-        )
-        return replace(given, **changes)
-
-    return config
-
-
-def run(config: RunConfig) -> tuple[RunOutcome, Notes]:
-    notes = Notes()
-    outcome = execute(config, notes)
-    assert notes.over
-    return outcome, notes
+from tests.support.words import Words, bash, calls, says
 
 
 def stops(path: Path) -> list[tuple[str, int, str]]:
@@ -383,93 +326,3 @@ def test_memory_in_use_bounds_how_many_sandboxes_are_open(make: Make, bwrap: Bac
     waits = sorted(record.times.queue for record in notes.records)
     assert waits[0] < 0.2 < waits[-1]
     assert all(record.times.working < record.times.wall for record in notes.records if record.times.queue > 0.2)
-
-
-def test_closed_book_modes_ask_once_and_open_no_sandbox(make: Make, biogo: Export) -> None:
-    names = says('From memory.\nANSWER: ["ABL1", "no such gene", "asic2"]')
-    config = make([names], 1, mode=load_mode("closed-book-names"), sandboxes=None)
-    outcome, notes = run(config)
-    assert outcome.scored == 1
-    (record,) = notes.records
-    assert [biogo.node(node)["name"] for node in record.ids] == ["ABL1", "ASIC2"]
-    assert record.answer["repairs"] == ("normalised_name",)
-    assert record.turns == 1
-    assert config.backbone.requests[0].tools == ()  # type: ignore[attr-defined]
-    assert list(check_run(config.out)) == []
-
-
-def test_a_closed_book_model_gets_no_second_chance(make: Make) -> None:
-    config = make([says("I don't know"), says("ANSWER: [1]")], 1, mode=load_mode("closed-book-ids"), sandboxes=None)
-    _, notes = run(config)
-    assert [record.stop_reason for record in notes.records] == ["turn_limit"]
-    assert len(config.backbone.requests) == 1  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("mode", "shown", "absent"),
-    [
-        ("files", ["edges", "nodes", "Python's json/csv modules"], []),
-        ("files-rg", ["edges", "nodes"], ["ython"]),
-        ("no-edges", ["nodes", "Python's json/csv modules"], ["edges", "relation"]),
-    ],
-)
-def test_an_agent_sees_what_its_mode_shows(make: Make, mode: str, shown: list[str], absent: list[str]) -> None:
-    look = "ls /graph; cat /graph/DATA_FORMAT.txt /graph/schema.json; touch /graph/x"
-    config = make([calls(bash(look)), says("ANSWER: [1]")], 1, mode=load_mode(mode))
-    run(config)
-    (path,) = config.out.glob("trajectories/*/*.jsonl")
-    (result,) = [event for event in read_events(path) if event["type"] == "result"]
-    assert all(word in result["text"] for word in shown)
-    assert not any(word in result["text"] for word in absent)
-    assert "Read-only file system" in result["text"]
-
-
-def test_several_runs_are_asked_question_by_question(make: Make, tmp_path: Path) -> None:
-    """Side by side, so that what there is after a stop can be compared."""
-    asked: list[tuple[str, str]] = []
-
-    def note(name: str) -> Words:
-        def turn(request: Request) -> Reply:
-            asked.append((request.key.query_id, name))
-            return says("ANSWER: [1]")
-
-        return Words([turn])
-
-    configs = [make(note(name), 3, out=tmp_path / name) for name in ("a", "b")]
-    listeners = [Notes(), Notes()]
-    outcomes = execute_all(list(zip(configs, listeners, strict=True)))
-    assert [outcome.scored for outcome in outcomes] == [3, 3]
-    assert asked == [(question.id, name) for question in configs[0].questions.questions for name in ("a", "b")]
-    assert all(len(listener.records) == 3 and listener.over for listener in listeners)
-    assert all(list(check_run(config.out)) == [] for config in configs)
-
-
-def test_programs_call_the_graph_tools_and_each_call_is_an_event(make: Make) -> None:
-    program = """cat > find.py <<'END'
-import sys; sys.path.insert(0, "/attempt")
-import kbtools
-kb = kbtools.Client("/attempt/kb.sock")
-print(kb.search("mismatch repair", k=2))
-print(kb.neighbors(851, relation="involved_in", k=3))
-try:
-    kb.get_node(99999)
-except ValueError as error:
-    print("refused:", error)
-END
-python3 find.py; ls /graph /attempt; touch /attempt/x"""
-    config = make([calls(bash(program)), says("ANSWER: [1]")], 1, mode=load_mode("tools-code"))
-    outcome, _ = run(config)
-    assert outcome.scored == 1
-    (path,) = config.out.glob("trajectories/*/*.jsonl")
-    events = list(read_events(path))
-    (result,) = [event for event in events if event["type"] == "result"]
-    assert "[851] mismatch repair" in result["text"]
-    assert "refused: [error: there is no node 99999" in result["text"]
-    assert "nodes" not in result["text"].split("refused")[1], "no graph files"
-    assert "Read-only file system" in result["text"]
-    client = [event for event in events if event["type"] == "client_call"]
-    assert [event["name"] for event in client] == ["search", "neighbors", "get_node"]
-    assert {event["program"] for event in client} == {"find.py"}
-    assert [event["error"] for event in client] == [False, False, True]
-    assert {event["turn"] for event in client} == {1}
-    assert list(check_run(config.out)) == []
