@@ -82,6 +82,8 @@ def test_overrides_come_last_and_unknown_ones_are_refused(config):
     [
         ({"endpoint": "ftp://x"}, "not an http"),
         ({"endpoint": "https://user:secret@host/v1"}, "user name or password"),
+        ({"endpoint": "https://host/v1?api_key=secret"}, "query string"),
+        ({"endpoint": "https://host/v1#secret"}, "query string"),
         ({"extra_body": {"messages": []}}, "can't hold messages"),
         ({"window": 0}, "greater than 0"),
         ({"tries": "many"}, "tries takes a whole number"),
