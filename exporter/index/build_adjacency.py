@@ -140,10 +140,13 @@ class _Builder:
         self._scratch.unlink(missing_ok=True)
 
     def _ordered(self, heads: NodeIds, tails: NodeIds, width: int) -> Any:
-        """The edges as rows of a matrix, `heads` below `width`; every row's tails in ascending order."""
+        """The edges as columns of a matrix, `heads` below `width`; every column's tails in ascending order."""
+        filler = np.zeros(len(heads), np.int8)
+        if _ascend(heads, tails):
+            starts = np.concatenate([[0], np.cumsum(np.bincount(heads, minlength=width))]).astype(NODE_TYPE)
+            return sparse.csc_array((filler, tails, starts), shape=(self.nodes, width))
         rows = np.arange(len(heads) + 1, dtype=NODE_TYPE)
         by_tail = sparse.csr_array((heads, tails, rows), shape=(len(heads), self.nodes)).tocsc()
-        filler = np.zeros(len(heads), np.int8)
         back = sparse.csr_array((filler, by_tail.data, by_tail.indptr), shape=(self.nodes, width))
         return back.tocsc()
 
@@ -183,6 +186,12 @@ class _Builder:
             "starts": _append(file, np.dtype(np.uint32 if small else np.uint64), len(starts), iter([starts])),
             "tails": _append(file, NODE_TYPE, int(starts[-1]), tails),
         }
+
+
+def _ascend(heads: NodeIds, tails: NodeIds) -> bool:
+    """Whether edges are in order already: by head, then by tail."""
+    later, same = heads[1:] > heads[:-1], heads[1:] == heads[:-1]
+    return bool((later | (same & (tails[1:] >= tails[:-1]))).all())
 
 
 def _append(file: IO[bytes], dtype: np.dtype[Any], count: int, pieces: Iterator[NDArray[Any]]) -> dict[str, Any]:
