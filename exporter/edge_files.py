@@ -12,9 +12,10 @@ import io
 import secrets
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -29,6 +30,7 @@ from exporter.source import EdgeBlock
 
 _MASK = (1 << 64) - 1
 _ROWS = 2_000_000  # of a whole relation, written at a time
+_FEW = 10_000  # rows up to which a file isn't opened for them, but when there are more
 Hashes = NDArray[np.uint64]
 
 
@@ -88,7 +90,12 @@ class EdgeFiles:
             self._add_whole(relation, block)
             return
         texts = _attribute_texts(block)
-        relation.file.write(_table(block.sources, block.targets, texts))
+        if len(block.sources) > _FEW:
+            relation.file.write_by(partial(write_rows, block.sources, block.targets, texts))
+        else:
+            few = io.BytesIO()
+            write_rows(block.sources, block.targets, texts, few)
+            relation.file.write(few.getvalue())
         relation.rows += len(block.sources)
         relation.source_rows += len(block.sources)
         relation.self_loops += int(np.count_nonzero(block.sources == block.targets))
@@ -101,7 +108,7 @@ class EdgeFiles:
         sources, targets, relation.symmetric = in_order(self._type_ids, block.sources, block.targets)
         for start in range(0, len(sources), _ROWS):
             rows = slice(start, start + _ROWS)
-            relation.file.write(_table(sources[rows], targets[rows], None))
+            relation.file.write_by(partial(write_rows, sources[rows], targets[rows], None))
             relation.triples.update(count_triples(self._type_ids, sources[rows], targets[rows]))
         relation.rows = len(sources)
         relation.source_rows = len(block.sources)
@@ -193,10 +200,9 @@ def _attribute_texts(block: EdgeBlock) -> pl.Series | None:
     return pl.DataFrame(cells).select(pl.concat_str(pl.all(), separator="\t")).to_series()
 
 
-def _table(sources: Ids, targets: Ids, texts: pl.Series | None) -> bytes:
+def write_rows(sources: Ids, targets: Ids, texts: pl.Series | None, file: IO[bytes]) -> None:
+    """Write rows of an edge file; `texts` are the attributes as they stand there. `file` has no buffer of its own."""
     columns = {"source": pl.Series(sources), "target": pl.Series(targets)}
     if texts is not None:
         columns["attributes"] = texts
-    buffer = io.BytesIO()
-    pl.DataFrame(columns).write_csv(buffer, separator="\t", include_header=False, quote_style="never")
-    return buffer.getvalue()
+    pl.DataFrame(columns).write_csv(file, separator="\t", include_header=False, quote_style="never")

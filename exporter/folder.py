@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from exporter.errors import ExportError
 
@@ -47,6 +48,16 @@ class HashedFile:
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
+
+    def write_by(self, writer: Callable[[IO[bytes]], None]) -> None:
+        """Let `writer` add to the file itself, which spares a copy of what it writes; it is read back for the hash."""
+        self._flush()
+        with self.path.open("a+b", buffering=0) as file:
+            writer(file)
+            file.seek(self.size)
+            while chunk := file.read(_FLUSH_BYTES):
+                self._sha256.update(chunk)
+                self.size += len(chunk)
 
     def finish(self) -> dict[str, int | str]:
         """Put everything on disk; returns the manifest's entry for this file."""

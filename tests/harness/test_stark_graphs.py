@@ -122,8 +122,8 @@ def test_check_tells_both_counts_of_edges_that_were_stored_twice(tree: Path, tmp
     assert checked.code == 0, checked
     told = [line for line in checked.stderr.splitlines() if line.startswith("relation")]
     assert told[-1] == (
-        "relation 10 (parent-child) is symmetric:"
-        " the source stores each edge in both directions, 7 rows; here are 4 edges"
+        "relation 10 (parent-child) is symmetric: the source stores each edge in both directions, 7 rows;"
+        " here are 4 edges"
     )
     assert len(told) == 3
 
