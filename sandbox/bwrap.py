@@ -31,23 +31,20 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from importlib.resources import files as resources
 from pathlib import Path
 
+from sandbox.bwrap_root import account, shell_tools, shown_folders, whole_system, writable
 from sandbox.client import Client, Setup, SupervisedSandbox
-from sandbox.contract import SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
-from sandbox.interpreter import find_interpreter
+from sandbox.contract import Limits, Programs, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.readable import check_readable
-from sandbox.rg import rg_path
 from sandbox.terminal import shell_in
 from sandbox.users import OWN_USER, kernel_hint, nproc_counts_one_sandbox, spare_users
 
-_MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr, or folders of their own
-_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-x86_64.path", "localtime")
 _END_SECONDS = 5.0  # to wait for a sandbox that has been told to end, before its processes are killed
 
 _NAMESPACES = [
@@ -55,6 +52,7 @@ _NAMESPACES = [
     *("--hostname", "sandbox", "--as-pid-1", "--new-session", "--clearenv", "--cap-drop", "ALL"),
 ]
 _AS_ROOT = ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP"]
+_MOUNTING = ["--cap-add", "CAP_SYS_ADMIN"]  # which the supervisor gives up like the others
 _AS_USER = ["--unshare-user", "--uid", str(OWN_USER), "--gid", str(OWN_USER)]
 
 # What a sandbox says about itself when a bwrap is tried.
@@ -113,7 +111,7 @@ class BwrapBackend:
         """
         self._supervisor = _supervisor()
         self._users = spare_users()
-        self._root = _root_arguments()
+        self._systems: dict[Programs, list[str]] = {"all": whole_system()}
         self._program = self._find(candidates() if programs is None else programs)
 
     def open(self, spec: Spec) -> SupervisedSandbox:
@@ -159,7 +157,16 @@ class BwrapBackend:
         uid = self._users[secrets.randbelow(len(self._users))] if self._users else 0
         if uid:
             check_readable(spec.shown.values())
-        setup = Setup(spec.limits, env=spec.env, uid=uid, nproc=_nproc(spec.limits, uid))
+        whole = spec.programs == "all"
+        setup = Setup(
+            spec.limits,
+            env=spec.env,
+            uid=uid,
+            nproc=_nproc(spec.limits, uid),
+            noexec=not whole,
+            readonly_proc=not whole,
+            fixed_code=not whole,
+        )
         with ExitStack() as stack:
             ours, theirs = socket.socketpair()
             streams = _Socket(ours)
@@ -174,13 +181,13 @@ class BwrapBackend:
                 errors = stack.enter_context(_memory_file(b""))
                 arguments = [
                     *_NAMESPACES,
-                    *(_AS_ROOT if uid else [*_AS_USER, *options]),
+                    *self._identity(uid, setup.noexec, options),
                     *("--proc", "/proc", "--dev", "/dev"),
-                    *_writable(spec.limits),
-                    *self._root,
-                    *_account(uid or OWN_USER, hand),
+                    *writable(spec.limits),
+                    *self._system(spec.programs),
+                    *account(uid or OWN_USER, hand),
                     *("--perms", "0555", "--file", hand(self._supervisor), "/sandbox/supervisor"),
-                    *_shown(spec.shown),
+                    *shown_folders(spec.shown, beside_usr=whole),
                     *("--remount-ro", "/dev", "--remount-ro", "/"),
                 ]
                 packed = hand(b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
@@ -202,6 +209,17 @@ class BwrapBackend:
                 raise SandboxLost(f"bwrap: {said.splitlines()[-1]}" if said else str(error)) from error
             keep = stack.pop_all()
         return SupervisedSandbox(self.kind, client, keep.close)
+
+    def _system(self, programs: Programs) -> list[str]:
+        if programs not in self._systems:
+            self._systems[programs] = shell_tools()
+        return self._systems[programs]
+
+    def _identity(self, uid: int, mounting: bool, options: Sequence[str]) -> list[str]:
+        """Who the supervisor is at first. If it has mounts to arrange it needs the right to, or a namespace for it."""
+        if uid:
+            return [*_AS_ROOT, *(_MOUNTING if mounting else ())]
+        return [*_AS_USER, *(() if mounting else options)]
 
 
 def candidates() -> Iterator[str]:
@@ -257,92 +275,3 @@ def _children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
-
-
-# The sandbox's file system
-
-
-def _root_arguments() -> list[str]:
-    """Everything that is the same in each sandbox: system folders, the interpreter, rg."""
-    arguments = ["--ro-bind", "/usr", "/usr"]
-    python = find_interpreter()
-    arguments += _folders([Path("/etc/passwd"), Path("/sandbox/bin/rg"), *python.shown])
-    for name in _MERGED:
-        path = Path("/") / name
-        if path.is_symlink():
-            arguments += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            arguments += ["--ro-bind", str(path), str(path)]
-    for name in _ETC:
-        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for path in python.shown:
-        arguments += ["--ro-bind", str(path), str(path)]
-    for folder in (*python.hidden, *_own_folders()):
-        arguments += _empty(folder)
-    arguments += ["--ro-bind", str(rg_path()), "/sandbox/bin/rg"]
-    arguments += ["--symlink", str(python.program), "/sandbox/bin/python3"]
-    arguments += ["--symlink", "python3", "/sandbox/bin/python"]
-    return [*arguments, "--symlink", "/dev/fd/3", "/sandbox/command"]  # bash's name for what it runs
-
-
-def _folders(paths: Iterable[Path]) -> list[str]:
-    """Makes the folders above these paths: by itself bwrap makes some that only root can enter."""
-    above = {folder for path in paths for folder in path.parents} - {Path("/")}
-    return [word for folder in sorted(above) for word in ("--perms", "0755", "--dir", str(folder))]
-
-
-def _empty(folder: Path) -> list[str]:
-    return ["--size", "4096", "--perms", "0555", "--tmpfs", str(folder), "--remount-ro", str(folder)]
-
-
-def _own_folders() -> list[Path]:
-    """Folders below /usr that hold this package or its virtual environment, and aren't a system's package folder."""
-    own = {Path(__file__).resolve().parents[1]}
-    if sys.prefix != sys.base_prefix:
-        own.add(Path(sys.prefix).resolve())
-    packages = ("site-packages", "dist-packages")
-    return [path for path in own if path.is_relative_to("/usr") and path.name not in packages]
-
-
-def _account(uid: int, hand: Callable[[bytes], str]) -> list[str]:
-    """The files that say who the agent is, made up."""
-    contents = {
-        "/etc/passwd": f"agent:x:{uid}:{uid}:agent:{SCRATCH}:/bin/bash\n",
-        "/etc/group": f"agent:x:{uid}:\n",
-        "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-        "/etc/hosts": "127.0.0.1 localhost\n",
-    }
-    arguments: list[str] = []
-    for path, content in contents.items():
-        arguments += ["--perms", "0444", "--file", hand(content.encode()), path]
-    return arguments
-
-
-def _writable(limits: Limits) -> list[str]:
-    arguments: list[str] = []
-    for size, path in ((limits.scratch, SCRATCH), (limits.tmp, "/tmp"), (limits.shm, "/dev/shm")):  # noqa: S108
-        arguments += ["--size", str(size), "--perms", "1777", "--tmpfs", path]
-    return arguments
-
-
-def _shown(shown: Mapping[str, Path]) -> list[str]:
-    """The graph and whatever else the host shows, and below /usr the rest of its folder hidden."""
-    hidden: dict[Path, None] = {}
-    arguments = _folders(Path(inside) for inside in shown)
-    for inside, path in shown.items():
-        source = path.resolve()
-        if not source.exists():
-            raise SandboxError(f"'{path}', to be shown in the sandbox, isn't there")
-        if source.is_relative_to("/usr"):
-            hidden[_data_folder(source)] = None
-        arguments += ["--ro-bind", str(source), inside]
-    return [*(word for folder in hidden for word in _empty(folder)), *arguments]
-
-
-def _data_folder(shown: Path) -> Path:
-    """What to hide of a system folder that holds a graph, and with it perhaps its questions' answers."""
-    parts = shown.relative_to("/usr").parts
-    depth = 3 if parts[:1] == ("local",) else 2
-    if len(parts) <= depth:
-        raise SandboxError(f"'{shown}' lies among the system's files, which the sandbox shows", "move it out of /usr")
-    return Path("/usr", *parts[:depth])

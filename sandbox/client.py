@@ -4,14 +4,16 @@ A backend starts the supervisor (`sandbox/supervisor/`, one static program) as P
 streams to its standard input and output, wraps them in a `Transport`, and hands that to `Client`. The supervisor exits,
 and the sandbox with it, when its standard input ends.
 
-The protocol, version 1. A frame is an ASCII header line, ended by a newline, and behind it the bytes whose lengths the
+The protocol, version 2. A frame is an ASCII header line, ended by a newline, and behind it the bytes whose lengths the
 header gives. Numbers are decimal. Sizes are bytes, times microseconds.
 
     harness to sandbox                      sandbox to harness
     init LENGTH                             ready VERSION
       payload: KEY=VALUE, each ended by a NUL: env=NAME=VALUE (repeated: the complete environment of commands),
-      cwd, tmpfs (repeated: mounts counted as memory), memory, pids (reaching it ends a call), nproc (RLIMIT_NPROC),
-      cpu_us, file_bytes (0: no limit), uid (user and group to become; 0: stay)
+      cwd, tmpfs (repeated: mounts counted as memory), writable (repeated: mounts that can be written to), memory, pids
+      (reaching it ends a call), nproc (RLIMIT_NPROC), cpu_us, file_bytes (0: no limit), uid (user and group to become;
+      0: stay), noexec (1: nothing in the writable mounts can be executed), readonly_proc (1: it is), fixed_code (1: no
+      memory becomes executable but a file's)
     exec SEQ TIMEOUT CAP LENGTH             beat SEQ MEMORY            while it runs, every half second
       payload: the command                  done SEQ TERMINATION EXIT TOTAL LINES HEAD TAIL SPILL SPILLED
                                               WALL CPU PEAK MEMORY (all one line)
@@ -56,7 +58,7 @@ from sandbox.contract import (
     Termination,
 )
 
-VERSION = 1
+VERSION = 2
 MAX_TRANSFER = 64 * MiB
 MAX_HEADER = 256
 LAST_SPILL = 99_999  # the highest NNN of outputs/NNN.txt
@@ -64,6 +66,8 @@ MAX_PATH = 4095  # bytes: the kernel's own limit
 SILENCE = 10.0  # seconds without a frame, heartbeats included, after which a sandbox is taken for lost
 OVERTIME = 10.0  # seconds past a call's deadline within which its result must have come
 FILE_TIMEOUT = 40.0  # seconds for a read or write; the supervisor itself gives up after 20
+
+WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108 - paths inside a sandbox
 
 _TERMINATIONS = frozenset(get_args(Termination))
 _MAX_TIMEOUT = 10**9  # seconds
@@ -103,12 +107,16 @@ class Setup:
     env: Mapping[str, str] = field(default_factory=dict)  # on top of ENVIRONMENT
     uid: int = 0
     nproc: int = 0
-    tmpfs: Sequence[str] = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108 - paths inside the sandbox
+    tmpfs: Sequence[str] = WRITABLE
+    noexec: bool = False
+    readonly_proc: bool = False
+    fixed_code: bool = False
 
     def payload(self) -> bytes:
         limits = self.limits
         items = [f"env={name}={value}" for name, value in {**ENVIRONMENT, **self.env}.items()]
         items += [f"tmpfs={path}" for path in self.tmpfs]
+        items += [f"writable={path}" for path in WRITABLE]
         items += [
             f"cwd={SCRATCH}",
             f"memory={limits.memory}",
@@ -117,6 +125,9 @@ class Setup:
             f"cpu_us={round(limits.cpu_seconds * 1e6)}",
             f"file_bytes={limits.file_bytes}",
             f"uid={self.uid}",
+            f"noexec={self.noexec:d}",
+            f"readonly_proc={self.readonly_proc:d}",
+            f"fixed_code={self.fixed_code:d}",
         ]
         if any("\0" in item for item in items):
             raise ValueError("an environment variable holds a NUL byte")

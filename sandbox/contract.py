@@ -18,6 +18,7 @@ OUTPUTS = "outputs"  # inside SCRATCH: whole outputs of calls that were cut, as 
 MiB = 1024 * 1024
 GiB = 1024 * MiB
 
+Programs = Literal["all", "shell"]
 Termination = Literal["exit", "timeout", "oom", "pid_limit", "cpu_limit", "file_limit", "output_limit", "killed"]
 
 
@@ -76,6 +77,9 @@ class Spec:
     `graph` is the folder shown at GRAPH (None: there is no graph). `mounts` are further files and folders of the
     host, by their absolute path inside, where they are read-only too. A socket that listens in such a folder can be
     connected to from inside: see `sandbox.sockets`.
+
+    `programs` is "all" for what the system or the image has and Python, or "shell" for shell tools alone: then no other
+    language's interpreter is there, and nothing that can be written to can be executed (see `sandbox.shell_root`).
     """
 
     graph: Path | None
@@ -83,6 +87,7 @@ class Spec:
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)  # e.g. {"run": ..., "attempt": ...}, for clean
     mounts: Mapping[str, Path] = field(default_factory=dict)
+    programs: Programs = "all"
 
     def __post_init__(self) -> None:
         for inside in self.mounts:

@@ -34,9 +34,9 @@ from typing import Any, cast
 from docker.types import LogConfig, Mount
 
 from sandbox.client import Client, Setup, SupervisedSandbox
-from sandbox.contract import SCRATCH, Limits, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.contract import SCRATCH, Limits, Programs, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.daemon import FAILURES, connect, reason
-from sandbox.image import DEFAULT_BASE, USER, ensure_image
+from sandbox.image import DEFAULT_BASE, USER, Image, ensure_image
 from sandbox.owner import labels
 from sandbox.readable import check_readable
 from sandbox.terminal import shell_in
@@ -68,8 +68,10 @@ class DockerBackend:
         """
         self._client = connect()
         try:
-            base = base or os.environ.get("HARNESS_SANDBOX_BASE") or DEFAULT_BASE
-            self._image = ensure_image(self._client, base, notice)
+            self._notice = notice
+            self._base = base or os.environ.get("HARNESS_SANDBOX_BASE") or DEFAULT_BASE
+            self._images: dict[Programs, Image] = {}
+            self._image("all")
             self._info = self._client.info()
             self._about = self._try()
         except (*FAILURES, SandboxError) as error:
@@ -92,6 +94,7 @@ class DockerBackend:
 
     def describe(self) -> dict[str, object]:
         """As the contract says; `limits` are those that control groups hold, found in a container."""
+        image = self._image("all")
         return {
             "kind": self.kind,
             "engine": self._info.get("ServerVersion"),
@@ -100,12 +103,19 @@ class DockerBackend:
             "rootless": "name=rootless" in (self._info.get("SecurityOptions") or ())
             or bool(self._info.get("Rootless")),  # Podman
             "cgroups": self._info.get("CgroupVersion"),
-            "image": self._image.tag,
-            "image_id": self._image.id,
-            "base": self._image.base,
-            "base_id": self._image.base_id,
+            "image": image.tag,
+            "image_id": image.id,
+            **{f"{name}_image_id": other.id for name, other in self._images.items() if other is not image},
+            "base": image.base,
+            "base_id": image.base_id,
             **self._about,
         }
+
+    def _image(self, programs: Programs) -> Image:
+        """The image with these programs, built when it is first asked for."""
+        if programs not in self._images:
+            self._images[programs] = ensure_image(self._client, self._base, self._notice, programs)
+        return self._images[programs]
 
     def _try(self) -> dict[str, object]:
         """Open a sandbox and have it say what is in it."""
@@ -128,7 +138,7 @@ class DockerBackend:
             container = cast(
                 str,
                 self._client.create_container(
-                    self._image.id,
+                    self._image(spec.programs).id,
                     name=f"kgshell-{secrets.token_hex(6)}",
                     entrypoint=["/sandbox/supervisor"],
                     user=f"{USER}:{USER}",
@@ -146,7 +156,8 @@ class DockerBackend:
             )
             stack.callback(streams.close)
             self._client.start(container)
-            client = Client(streams, Setup(spec.limits, env=spec.env))
+            whole = spec.programs == "all"
+            client = Client(streams, Setup(spec.limits, env=spec.env, noexec=not whole, fixed_code=not whole))
             stack.pop_all()
         return SupervisedSandbox(self.kind, client, lambda: self._end(container, streams))
 
@@ -165,7 +176,7 @@ class DockerBackend:
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges:true"],
                 mounts=mounts,
-                tmpfs=_tmpfs(limits),
+                tmpfs=_tmpfs(limits, "exec" if spec.programs == "all" else "noexec"),
                 shm_size=limits.shm,
                 mem_limit=limits.memory,
                 memswap_limit=limits.memory,  # memory and swap together: no swap
@@ -257,11 +268,11 @@ class _Attached:
         return b"".join(parts)
 
 
-def _tmpfs(limits: Limits) -> dict[str, str]:
+def _tmpfs(limits: Limits, execution: str) -> dict[str, str]:
     """What can be written, and two folders that Podman would otherwise make writable without a limit."""
     return {
-        SCRATCH: f"size={limits.scratch},mode=1777,exec",
-        "/tmp": f"size={limits.tmp},mode=1777,exec",  # noqa: S108 - a path in the container
+        SCRATCH: f"size={limits.scratch},mode=1777,{execution}",
+        "/tmp": f"size={limits.tmp},mode=1777,{execution}",  # noqa: S108 - a path in the container
         "/run": "size=64k,mode=755",
         "/var/tmp": "size=64k,mode=755",  # noqa: S108 - likewise
     }

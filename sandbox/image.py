@@ -1,4 +1,4 @@
-"""The image of the Docker sandbox: built from `Dockerfile` at first use, found by its tag afterwards.
+"""The images of the Docker sandbox: each built from its Dockerfile at first use, found by its tag afterwards.
 
 The tag hashes everything that goes in (the Dockerfile, the supervisor, rg, the base image's id), so a change of any of
 them is a new image and nothing is ever rebuilt in place. The build needs no network; only a base image that isn't on
@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import io
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from typing import Any
@@ -21,7 +21,7 @@ from docker import APIClient
 from docker.errors import ImageNotFound
 from docker.utils import parse_repository_tag
 
-from sandbox.contract import SandboxUnavailable
+from sandbox.contract import Programs, SandboxUnavailable
 from sandbox.daemon import FAILURES, reason
 from sandbox.rg import rg_path
 
@@ -33,6 +33,11 @@ _BASE_HINT = (
     "name a base image that is on this machine or can be pulled (with bash, coreutils and Python >= 3.11):"
     " --set sandbox.base=IMAGE or HARNESS_SANDBOX_BASE=IMAGE"
 )
+# By the programs that an image has: its Dockerfile, and the modules of this package that the build runs.
+_SOURCES: Mapping[Programs, Sequence[str]] = {
+    "all": ("Dockerfile",),
+    "shell": ("Dockerfile.shell", "elf.py", "shell_root.py"),
+}
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # Docker's names of architectures, and the kernel's
 
 Progress = Callable[[str], None]
@@ -48,15 +53,15 @@ class Image:
     base_id: str
 
 
-def ensure_image(client: APIClient, base: str, progress: Progress) -> Image:
-    """Find the image made from this base, or build it; `progress` gets a line per step.
+def ensure_image(client: APIClient, base: str, progress: Progress, programs: Programs = "all") -> Image:
+    """Find the image with these programs made from this base, or build it; `progress` gets a line per step.
 
     Processes of one installation that ask at the same time build once. Raises SandboxUnavailable if the base image
     can't be had or the build fails.
     """
     try:
         base_id, architecture = _base(client, base, progress)
-        context = _context(architecture)
+        context = _context(architecture, programs)
         tag = f"{REPOSITORY}:{_digest(context, base_id)}"
         found = _find(client, tag)
         if found is None:
@@ -86,7 +91,7 @@ def _base(client: APIClient, base: str, progress: Progress) -> tuple[str, str]:
     return str(found["Id"]), str(found["Architecture"])
 
 
-def _context(architecture: str) -> dict[str, tuple[int, bytes]]:
+def _context(architecture: str, programs: Programs) -> dict[str, tuple[int, bytes]]:
     """What the build sees: name -> (mode, content)."""
     machine = _MACHINES.get(architecture, architecture)
     package = files("sandbox")
@@ -96,8 +101,10 @@ def _context(architecture: str) -> dict[str, tuple[int, bytes]]:
             f"the Docker sandbox doesn't know the architecture '{architecture}'",
             f"possible: {', '.join(_MACHINES)}",
         )
+    dockerfile, *modules = _SOURCES[programs]
     return {
-        "Dockerfile": (0o644, package.joinpath("Dockerfile").read_bytes()),
+        "Dockerfile": (0o644, package.joinpath(dockerfile).read_bytes()),
+        **{f"sandbox/{name}": (0o644, package.joinpath(name).read_bytes()) for name in modules},
         "supervisor": (0o755, supervisor.read_bytes()),
         "rg": (0o755, rg_path().read_bytes()),
     }
@@ -143,14 +150,19 @@ def _build(
         fileobj=packed,
         custom_context=True,
         tag=tag,
-        buildargs={"BASE": base_id},
+        buildargs={"BASE": base_id, "STAGE": tag},
         labels={"kgshell": "1"},
         network_mode="none",
         rm=True,
         forcerm=True,
         decode=True,
     )
-    if failure := _follow(steps, lambda event: _step_line(event, progress)):
+    try:
+        failure = _follow(steps, lambda event: _step_line(event, progress))
+    finally:
+        for stage in client.images(filters={"label": f"kgshell.stage={tag}", "dangling": True}):
+            client.remove_image(stage["Id"])
+    if failure:
         raise SandboxUnavailable(f"the sandbox's image can't be made: {failure}", _BASE_HINT)
     return str(client.inspect_image(tag)["Id"])
 

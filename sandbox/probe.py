@@ -28,6 +28,42 @@ from sandbox.contract import (
 
 _WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108 - paths inside the sandbox
 _SEARCH_SECONDS = 1  # for one place
+_INTERPRETERS = (
+    *(
+        "python*",
+        "perl*",
+        "*awk",
+        "node*",
+        "ruby*",
+        "irb*",
+        "lua*",
+        "tclsh*",
+        "wish*",
+        "php*",
+        "gdb",
+        "vi",
+        "vim*",
+        "nvim",
+    ),
+    *(
+        "emacs*",
+        "ed",
+        "ex",
+        "sqlite3",
+        "busybox*",
+        "toybox",
+        "jq",
+        "bc",
+        "dc",
+        "m4",
+        "make",
+        "gcc*",
+        "cc",
+        "tcc",
+        "clang*",
+    ),
+    *("java", "go", "rustc", "ghc", "ocaml*", "guile*", "julia*", "Rscript", "zsh", "fish", "expect", "socat", "nc"),
+)
 _UNFINISHED = "unfinished: "
 
 
@@ -205,6 +241,24 @@ def _namespaces(target: _Target) -> str:
     )
 
 
+def _programs(target: _Target) -> str:
+    """Where the sandbox is to have shell tools alone: looks for interpreters, and tries to run what it wrote itself."""
+    if target.spec.programs == "all":
+        return ""
+    names = " -o ".join(f"-name '{name}'" for name in _INTERPRETERS)
+    return target.said(
+        f"""
+        find / -xdev -type f \\( {names} \\) ! -path '/proc/*' 2>/dev/null | sed 's/$/ is there/'
+        for folder in {" ".join(_WRITABLE)}; do
+            echo '#!/bin/bash' > $folder/probe && chmod +x $folder/probe
+            $folder/probe 2>/dev/null && echo "what was written to $folder can be executed"
+            rm -f $folder/probe
+        done
+        {{ : >> /proc/self/mem; }} 2>/dev/null && echo "a process's memory can be written to"
+        """
+    )
+
+
 def _environment(target: _Target) -> str:
     seen = target.said("compgen -e").split()
     known = {*ENVIRONMENT, *target.spec.env, "PWD", "OLDPWD", "SHLVL", "_"}
@@ -302,6 +356,7 @@ _ATTACKS: dict[str, Callable[[_Target], str]] = {
     "supervisor": _supervisor,
     "privileges": _privileges,
     "namespaces": _namespaces,
+    "programs": _programs,
     "environment": _environment,
     "links": _links,
     "fork_bomb": _fork_bomb,
@@ -317,6 +372,7 @@ _HELD = {
     "supervisor": "its memory and descriptors are closed, signals don't reach it",
     "privileges": "an ordinary user without capabilities, no new privileges, system calls filtered",
     "namespaces": "no namespace can be made",
+    "programs": "what the mode asks for",
     "environment": "an allow-list",
     "links": "links and pipes don't lead the harness astray",
     "fork_bomb": "ended at the limit on processes",

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -123,6 +124,26 @@ static void only_plain_personality(void) {
     give(ERROR(EPERM));
 }
 
+/* Memory that can be executed comes from files alone, and those can't be written to. */
+static void only_code_from_files(void) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, 0, 7, SYS_mmap);
+    load(ARGUMENT(2));
+    add(BPF_JMP | BPF_JSET | BPF_K, 0, 3, PROT_EXEC);
+    add(BPF_JMP | BPF_JSET | BPF_K, 3, 0, PROT_WRITE);
+    load(ARGUMENT(3));
+    add(BPF_JMP | BPF_JSET | BPF_K, 1, 0, MAP_ANONYMOUS);
+    give(SECCOMP_RET_ALLOW);
+    give(ERROR(EPERM));
+    static const int protecting[] = {SYS_mprotect, SYS_pkey_mprotect};
+    for (size_t i = 0; i < sizeof protecting / sizeof *protecting; i++) {
+        add(BPF_JMP | BPF_JEQ | BPF_K, 0, 4, (unsigned)protecting[i]);
+        load(ARGUMENT(2));
+        add(BPF_JMP | BPF_JSET | BPF_K, 0, 1, PROT_EXEC);
+        give(ERROR(EPERM));
+        give(SECCOMP_RET_ALLOW);
+    }
+}
+
 static void filter_system_calls(void) {
     load(offsetof(struct seccomp_data, arch));
     add(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCHITECTURE);
@@ -145,6 +166,7 @@ static void filter_system_calls(void) {
     only_families(SYS_socket);
     only_families(SYS_socketpair);
     only_plain_personality();
+    if (settings.fixed_code) only_code_from_files();
     give(SECCOMP_RET_ALLOW);
     struct sock_fprog program = {filter_length, filter};
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) fail("no system call filter: %s", strerror(errno));
@@ -162,9 +184,9 @@ static struct sock_filter child_filter[] = {
 };
 
 void confine(void) {
+    for (int capability = 0; prctl(PR_CAPBSET_READ, capability) >= 0; capability++)
+        prctl(PR_CAPBSET_DROP, capability);
     if (settings.uid) {
-        for (int capability = 0; prctl(PR_CAPBSET_READ, capability) >= 0; capability++)
-            prctl(PR_CAPBSET_DROP, capability);
         gid_t gid = (gid_t)settings.uid;
         if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(settings.uid, settings.uid, settings.uid))
             fail("can't become user %u: %s", (unsigned)settings.uid, strerror(errno));
@@ -201,7 +223,7 @@ bool confine_child(void) {
     /* First in line when the machine runs out of memory. The child of vfork shares our memory, and the file belongs to
      * root as long as that is not dumpable; nothing untrusted is alive now. */
     prctl(PR_SET_DUMPABLE, 1);
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    int fd = openat(settings.proc, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         (void)!write(fd, "1000", 4);
         close(fd);

@@ -54,6 +54,11 @@ static uint64_t number(const char *text) {
     return value;
 }
 
+static void put(const char **list, int *count, int most, const char *value) {
+    if (*count == most) fail("init: more than %d of one kind", most);
+    list[(*count)++] = value;
+}
+
 /* One `key=value` of init's payload. The strings live as long as the supervisor. */
 static void setting(char *item) {
     char *value = strchr(item, '=');
@@ -65,10 +70,14 @@ static void setting(char *item) {
         if (!settings.environment) fail("out of memory");
         settings.environment[count++] = value;
         settings.environment[count] = NULL;
-    } else if (!strcmp(item, "tmpfs")) {
-        if (settings.tmpfs_count == MAX_TMPFS) fail("init: more than %d tmpfs", MAX_TMPFS);
-        settings.tmpfs[settings.tmpfs_count++] = value;
-    } else if (!strcmp(item, "cwd")) settings.cwd = value;
+    } else if (!strcmp(item, "tmpfs")) put(settings.tmpfs, &settings.tmpfs_count, MAX_TMPFS, value);
+    else if (!strcmp(item, "writable")) put(settings.writable, &settings.writable_count, MAX_TMPFS, value);
+    else if (!strcmp(item, "share")) put(settings.shared, &settings.shared_count, MAX_SHARED, value);
+    else if (!strcmp(item, "adopt")) put(settings.adopted, &settings.adopted_count, MAX_SHARED, value);
+    else if (!strcmp(item, "cwd")) settings.cwd = value;
+    else if (!strcmp(item, "noexec")) settings.noexec = number(value);
+    else if (!strcmp(item, "readonly_proc")) settings.readonly_proc = number(value);
+    else if (!strcmp(item, "fixed_code")) settings.fixed_code = number(value);
     else if (!strcmp(item, "uid")) settings.uid = (uid_t)number(value);
     else if (!strcmp(item, "memory")) settings.memory = number(value);
     else if (!strcmp(item, "file_bytes")) settings.file_bytes = number(value);
@@ -113,6 +122,7 @@ static void init(size_t length) {
     }
     if (!settings.cwd || !settings.environment) fail("init: no cwd or no environment");
     watch_open();
+    arrange_mounts();
     confine();
     settings.bash = find_bash();
     char target[16];
@@ -121,7 +131,7 @@ static void init(size_t length) {
     settings.scratch = open(settings.cwd, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (settings.null < 0 || settings.scratch < 0 || fchdir(settings.scratch)) fail("%s: %s", settings.cwd, strerror(errno));
     umask(022);
-    send_frame(NULL, 0, "ready %d", PROTOCOL_VERSION);
+    send_ready(shared_mounts, settings.shared_count);
 }
 
 /* The numbers of a header `name 1 2 3`: true if it has this name and exactly so many. */

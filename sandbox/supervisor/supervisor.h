@@ -7,9 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROTOCOL_VERSION 1
+#define PROTOCOL_VERSION 2
 #define MAX_TRANSFER (64u << 20) /* bytes: the largest command, output cap, read or write */
 #define MAX_TMPFS 8
+#define MAX_SHARED 4
 #define BEAT_US 500000
 #define FOREVER UINT64_MAX
 #define ULL(x) ((unsigned long long)(x))
@@ -22,10 +23,18 @@ struct settings {
     const char *script; /* leads to descriptor 3, the command; bash's error messages begin with it */
     uid_t uid; /* to become; 0: stay who we are */
     uint64_t memory, file_bytes, pids, nproc, cpu_us;
-    const char *tmpfs[MAX_TMPFS]; /* mounts whose content counts as memory */
-    int tmpfs_count;
+    const char *tmpfs[MAX_TMPFS];    /* mounts whose content counts as memory */
+    const char *writable[MAX_TMPFS]; /* mounts that can be written to, some perhaps counted by a twin */
+    int tmpfs_count, writable_count;
+    const char *shared[MAX_SHARED];  /* mounts to hand to the harness, which shows them to a twin */
+    const char *adopted[MAX_SHARED]; /* DESCRIPTOR:PATH, mounts of a twin and where they belong */
+    int shared_count, adopted_count;
+    bool noexec;        /* nothing in the writable mounts can be executed */
+    bool readonly_proc; /* nor can a process's memory be written to through /proc */
+    bool fixed_code;    /* no memory becomes executable but a file's */
     int scratch; /* directory descriptor of cwd */
     int null;    /* /dev/null */
+    int proc;    /* directory descriptor of a /proc that can be written to */
 };
 extern struct settings settings;
 
@@ -46,6 +55,12 @@ void send_frame(const struct bytes *payload, int count, const char *format, ...)
 void send_memfd(int fd, off_t offset, size_t length); /* payload of a header that was sent */
 void harness_spoke(void);                             /* input is readable: takes what came */
 size_t input_pending(void);
+
+void send_ready(const int *descriptors, int count);
+
+/* mounts.c: what the supervisor does with mounts while it may, before it gives that up */
+void arrange_mounts(void); /* sets settings.proc; afterwards send_ready() with: */
+extern int shared_mounts[MAX_SHARED];
 
 /* confine.c: what the supervisor gives up, for itself and for everything it starts */
 void confine(void);

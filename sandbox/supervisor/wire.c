@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -98,6 +99,25 @@ void send_frame(const struct bytes *payload, int count, const char *format, ...)
     struct iovec parts[4] = {{header, (size_t)length}};
     for (int i = 0; i < count; i++) parts[i + 1] = (struct iovec){(void *)payload[i].at, payload[i].length};
     write_all(parts, count + 1);
+}
+
+/* The first frame. The descriptors, if any, go with it: then the harness's end is a socket. Ours are closed. */
+void send_ready(const int *descriptors, int count) {
+    if (!count) {
+        send_frame(NULL, 0, "ready %d", PROTOCOL_VERSION);
+        return;
+    }
+    char line[32], control[CMSG_SPACE(MAX_SHARED * sizeof(int))] = {0};
+    struct iovec part = {line, (size_t)snprintf(line, sizeof line, "ready %d\n", PROTOCOL_VERSION)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control};
+    message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+    memcpy(CMSG_DATA(header), descriptors, (size_t)count * sizeof(int));
+    if (sendmsg(1, &message, 0) != (ssize_t)part.iov_len) fail("can't hand over mounts: %s", strerror(errno));
+    for (int i = 0; i < count; i++) close(descriptors[i]);
 }
 
 void send_memfd(int fd, off_t offset, size_t length) {

@@ -1,4 +1,7 @@
-"""One suite for every kind of sandbox: `backend` is each that this machine can have, found when a test asks for it."""
+"""One suite for every kind of sandbox: `backend` is each that this machine can have, found when a test asks for it.
+
+Each comes once with all programs and once with shell tools alone.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,30 @@ import pytest
 
 from sandbox import Backend, Limits, Sandbox, Spec
 from sandbox.contract import MiB
-from tests.support.sandboxes import make_export
+from tests.support.sandboxes import ShellOnly, make_export
+
+SHELL = "-shell"
+KINDS = [name + programs for name in ("bwrap", "docker") for programs in ("", SHELL)]
 
 
-@pytest.fixture(scope="session", params=["bwrap", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(kind, marks=[pytest.mark.docker] if kind.startswith("docker") else []) for kind in KINDS],
+)
 def backend(request: pytest.FixtureRequest) -> Backend:
-    found: Backend = request.getfixturevalue(request.param)
-    return found
+    found: Backend = request.getfixturevalue(request.param.removesuffix(SHELL))
+    return ShellOnly(found) if request.param.endswith(SHELL) else found
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the tests marked to need all programs for sandboxes that have shell tools alone."""
+
+    def left_out(item: pytest.Item) -> bool:
+        kind = getattr(item, "callspec", None) and item.callspec.params.get("backend")  # type: ignore[attr-defined]
+        return str(kind).endswith(SHELL) and item.get_closest_marker("all_programs") is not None
+
+    config.hook.pytest_deselected(items=[item for item in items if left_out(item)])
+    items[:] = [item for item in items if not left_out(item)]
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox import ExecResult, Sandbox
+from sandbox import Backend, ExecResult, Sandbox, Spec
 
 CANARY = "canary-5d1c7e90-gold-label"
 NODE = '{"node_id":0,"node_type":"gene","name":"TP53","is_candidate":true,"attributes":{}}'
@@ -83,3 +84,23 @@ def ancestors(pid: int) -> list[int]:
         pid = int(stat.rpartition(")")[2].split()[1])
         found.append(pid)
     return found
+
+
+@dataclass(frozen=True)
+class ShellOnly:
+    """A backend whose sandboxes have shell tools alone."""
+
+    inner: Backend
+
+    @property
+    def kind(self) -> str:
+        return self.inner.kind
+
+    def open(self, spec: Spec) -> Sandbox:
+        return self.inner.open(replace(spec, programs="shell"))
+
+    def describe(self) -> dict[str, object]:
+        return self.inner.describe()
+
+    def shell(self, spec: Spec) -> int:
+        return self.inner.shell(replace(spec, programs="shell"))
