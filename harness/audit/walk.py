@@ -103,8 +103,8 @@ class _Walk:
                     break
                 self.facts.lines, self.facts.bytes = number, self.facts.bytes + len(line)
                 self.facts.faults += [(fault.line or 0, fault.message) for fault in check.faults(number, event)]
-                handler = handlers.get(event.get("type", ""))
-                if handler is not None and is_valid(event):
+                handler = handlers.get(event["type"]) if is_valid(event) else None
+                if handler is not None:
                     handler(number, event)
         self.close()
         return self.facts

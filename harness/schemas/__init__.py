@@ -91,7 +91,9 @@ class TrajectoryCheck:
         if event.get("seq") != number - 1:
             yield RunFault(self._name, number, f"seq is {event.get('seq')}, not {number - 1}")
         if event.get("type") == "reply":
-            self._open_calls = {str(call["id"]) for call in event.get("calls", []) if "id" in call}
+            calls = event.get("calls")
+            listed = calls if isinstance(calls, list) else []
+            self._open_calls = {str(call["id"]) for call in listed if isinstance(call, dict) and "id" in call}
         elif event.get("type") == "result":
             call = str(event.get("call_id"))
             if call not in self._open_calls:

@@ -25,11 +25,8 @@ _LEXERS: dict[str, Lexer] = {
     "bash": BashLexer(stripnl=False, ensurenl=False),
     "python": PythonLexer(stripnl=False, ensurenl=False),
 }
-_HERE_PYTHON = re.compile(  # a here-document that is a Python program: fed to python, or written to a .py file
-    r"^(?P<head>[^\n]*(?:python3?\b|\.py\b)[^\n]*<<-?[ \t]*(?P<q>['\"]?)(?P<word>\w+)(?P=q)[^\n]*\n)"
-    r"(?P<body>.*?\n)(?=[ \t]*(?P=word)[ \t]*$)",
-    re.MULTILINE | re.DOTALL,
-)
+_HERE = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)\1")
+_PYTHON = re.compile(r"python3?\b|\.py\b")
 
 
 def code_pieces(code: str, language: str) -> list[list[str]]:
@@ -54,13 +51,19 @@ def _kind(token: _TokenType) -> str:
 
 
 def _by_language(code: str, language: str) -> Iterator[tuple[str, str]]:
+    """Parts of a command: here-documents that are Python, run or written to a .py file, and what is around them."""
+    lines = code.split("\n")
     done = 0
-    if language == "bash":
-        for match in _HERE_PYTHON.finditer(code):
-            yield "bash", code[done : match.start("body")]
-            yield "python", match["body"]
-            done = match.end("body")
-    yield language, code[done:]
+    for number, line in enumerate(lines if language == "bash" else ()):
+        here = _HERE.search(line) if number >= done and _PYTHON.search(line) else None
+        if here is None:
+            continue
+        end = next((at for at in range(number + 1, len(lines)) if lines[at].strip(" \t") == here[2]), None)
+        if end is not None:
+            yield "bash", "\n".join(lines[done : number + 1]) + "\n"
+            yield "python", "".join(f"{text}\n" for text in lines[number + 1 : end])
+            done = end
+    yield language, "\n".join(lines[done:])
 
 
 def id_pieces(text: str, nodes: int) -> list[str | list[Any]]:

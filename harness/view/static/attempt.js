@@ -185,10 +185,14 @@ class Pane {
       more.click();
       await settled(more);
     }
-    const target = find() || item;
-    this.focusTurn(item.closest(".turn"));
-    target.scrollIntoView({ block: "center" });
+    this.point(find() || item);
+  }
+
+  point(target) {
+    this.turns.querySelectorAll(".found").forEach((each) => each.classList.remove("found"));
     target.classList.add("found");
+    this.focusTurn(target.closest(".turn"));
+    target.scrollIntoView({ block: "center" });
   }
 
   focusTurn(section) {
@@ -209,11 +213,7 @@ class Pane {
     const marks = [...this.turns.querySelectorAll("a.node.gold")];
     if (!marks.length) return;
     const at = marks.indexOf(this.turns.querySelector("a.node.found"));
-    const mark = marks[(at + by + marks.length + (at < 0 && by < 0 ? 1 : 0)) % marks.length];
-    this.turns.querySelectorAll("a.found").forEach((each) => each.classList.remove("found"));
-    mark.classList.add("found");
-    this.focusTurn(mark.closest(".turn"));
-    mark.scrollIntoView({ block: "center" });
+    this.point(marks[(at + by + marks.length + (at < 0 && by < 0 ? 1 : 0)) % marks.length]);
   }
 
   open() {

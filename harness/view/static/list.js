@@ -30,7 +30,7 @@ export function listPage(main, parameters, about) {
     el("div", { class: "scroll" },
       el("table", { class: "questions" },
         el("thead", null, el("tr", null,
-          ["id", several && "mode", "question", "answer", "verdict", "class", "ended"].filter(Boolean)
+          ["id", several && "mode", "question", "verdict", "class", "answer", "ended"].filter(Boolean)
             .map((name) => el("th", { scope: "col" }, name)),
           ["turns", "time", "cost"].map((name) => el("th", { scope: "col", class: "figure" }, name)))),
         body)),
@@ -100,9 +100,9 @@ function questionRow(row, about, several, signal) {
     el("td", { class: "id" }, target ? el("a", { href: target, tabindex: -1, onclick: () => { selected = key; } }, row.label) : row.label),
     several && el("td", { class: "dim", title: about.runs[row.run].folder }, about.runs[row.run].mode),
     el("td", { class: "text" }, row.text),
-    el("td", { class: "answer" }, answerText(row)),
     el("td", null, verdict(row.verdict, row.rank)),
     classes,
+    el("td", { class: "answer" }, answerText(row)),
     el("td", null, row.stops.join(", "), row.limits.length ? ` (${row.limits.join(", ")})` : "",
       row.attempts > row.last.length && el("span", { class: "dim" }, ` ${count(row.attempts, "attempt")}`)),
     el("td", { class: "figure" }, row.last.length ? number(row.turns) : ""),
