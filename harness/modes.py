@@ -19,6 +19,7 @@ from harness.fuse import Fusion
 from harness.settings import build, merge
 from harness.suggest import hint
 from sandbox import Limits as SandboxLimits
+from sandbox.contract import Programs
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class View:
     files: bool = True  # nodes, edges, schema and DATA_FORMAT.txt at /graph
     edges: bool = True  # the edge files, and what schema and DATA_FORMAT.txt say of relations
     words: Words = "python"  # which programs DATA_FORMAT.txt names
+    programs: Programs = "all"  # "shell": no Python and no other interpreter is in the sandbox
     client: bool = False  # the graph tools as a Python client in the sandbox (`harness/kb`)
 
     @property

@@ -35,4 +35,10 @@ def sandbox_spec(
                 f"can't write {made}: {error.strerror}", "set XDG_CACHE_HOME to a folder of yours"
             ) from None
         shown = {f"{GRAPH}/{name}": path for name, path in parts.items()}
-    return Spec(graph=graph, limits=limits.limits(), labels=labels, mounts={**shown, **(mounts or {})})
+    return Spec(
+        graph=graph,
+        limits=limits.limits(),
+        labels=labels,
+        mounts={**shown, **(mounts or {})},
+        programs=view.programs,
+    )

@@ -61,7 +61,7 @@ class Profile:
         if parts.username or parts.password:
             raise ValueError("endpoint holds a user name or password; name a variable with key_variable instead")
         if parts.query or parts.fragment:  # where some providers take a key, and manifests hold the endpoint
-            raise ValueError("endpoint holds a query string; a key is named by key_variable, other fields by extra_body")
+            raise ValueError("endpoint holds a query string; name a key by key_variable, other fields by extra_body")
         if taken := {"messages", "input", "tools", "stream"} & self.extra_body.keys():
             raise ValueError(f"extra_body can't hold {', '.join(sorted(taken))}")
         if self.api == "responses" and self.seed is not None:

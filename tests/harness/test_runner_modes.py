@@ -104,3 +104,19 @@ python3 find.py; ls /graph /attempt; touch /attempt/x"""
     assert [event["error"] for event in client] == [False, False, True]
     assert {event["turn"] for event in client} == {1}
     assert list(check_run(config.out)) == []
+
+
+def test_in_shell_mode_there_is_a_shell_and_no_interpreter(make: Make) -> None:
+    look = """tail -n 1 /graph/DATA_FORMAT.txt
+    for program in python3 python perl awk gawk mawk node ruby lua tclsh php gdb vim sqlite3 busybox jq; do
+        type $program
+    done 2>/dev/null
+    rg -c mismatch /graph/nodes/0000.jsonl; cut -f2 /graph/edges/07.tsv | sort | uniq -c | sort -rn | sed -n 1p"""
+    config = make([calls(bash(look)), says("ANSWER: [1]")], 1, mode=load_mode("shell"))
+    run(config)
+    (path,) = config.out.glob("trajectories/*/*.jsonl")
+    (result,) = [event for event in read_events(path) if event["type"] == "result"]
+    status, last, *rest = result["text"].splitlines()
+    assert status == "[exit code 0]"
+    assert last == "Use shell tools and rg to search and read them."
+    assert len(rest) == 2, "what rg and the pipe print, and no program that was found"
