@@ -150,7 +150,7 @@ def _data_format_faults(path: Path) -> Iterator[Fault]:
 
 def _query_faults(path: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
     splits: Counter[str] = Counter()
-    seen: set[tuple[str, str]] = set()
+    seen: dict[str, dict[str, Any]] = {}
     entries = manifest["files"]
     if QUERIES in entries and (path / QUERIES).is_file():
         with (path / QUERIES).open("rb") as file:
@@ -163,16 +163,18 @@ def _query_faults(path: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
                 if problem:
                     yield Fault(QUERIES, line, problem)
                 else:
-                    seen.add((question["id"], question["split"]))
+                    seen[question["id"]] = question
                     splits[question["split"]] += 1
     if dict(splits) != manifest["queries"]["splits"] or splits.total() != manifest["queries"]["count"]:
         yield Fault(MANIFEST, None, f"'queries' says {manifest['queries']}, but there are {dict(splits)}")
 
 
-def _question_problem(question: dict[str, Any], manifest: dict[str, Any], seen: set[tuple[str, str]]) -> str | None:
+def _question_problem(question: dict[str, Any], manifest: dict[str, Any], seen: dict[str, dict[str, Any]]) -> str | None:
+    """What is wrong with a question. The same one may stand in several splits."""
     if not isinstance(question["query"], str) or not isinstance(question["split"], str):
         return "'query' and 'split' must be texts"
-    if (question["id"], question["split"]) in seen:
+    earlier = seen.get(question["id"], {**question, "split": None})
+    if question["split"] == earlier["split"] or {**question, "split": None} != {**earlier, "split": None}:
         return f"duplicate question id '{question['id']}'"
     for node_id in question["answer_ids"]:
         if not isinstance(node_id, int) or not 0 <= node_id < manifest["nodes"]:
