@@ -60,7 +60,7 @@ def command(run: Path, query: str | None, agent: int | None, attempt: int | None
         AttemptPrinter(saved, console, full).print(found[-1])
         text = buffer.getvalue()
     if sys.stdout.isatty():
-        click.echo_via_pager(text, color=True)
+        click.echo_via_pager(text)  # click has less show colours, and takes them out for a pager that might not
     else:
         click.echo(text, nl=False)
 

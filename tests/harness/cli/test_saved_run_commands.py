@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,22 @@ def run(tmp_path: Path, export: Export) -> Path:
     path = make_run(tmp_path / "run", export, records).path
     write_trajectory(path)
     return path
+
+
+def pager(program: str, **more: str) -> dict[str, str]:
+    """The environment of a terminal with this pager and, for less, no settings but `more`."""
+    bare = {key: value for key, value in os.environ.items() if key not in ("LESS", "LESSOPEN", "NO_COLOR")}
+    return {**bare, "PAGER": program, "TERM": "xterm", "COLUMNS": "100", **more}
+
+
+def paged(run: Path, program: str, **more: str) -> str:
+    """What a terminal of many lines gets when it shows the run's first question with a pager."""
+    command = [sys.executable, "-c", PROGRAM, "show", str(run), "q1"]
+    with pexpect.spawn(
+        command[0], command[1:], env=pager(program, **more), encoding="utf-8", dimensions=(500, 100)
+    ) as child:
+        child.expect(pexpect.EOF)
+        return str(child.before)
 
 
 def write_trajectory(run: Path) -> None:
@@ -168,13 +185,33 @@ class TestShow:
         assert "\\x1b]0;owned\\x07" in text
         assert "[bold]x[/bold]" in text
 
+    @pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
     def test_a_terminal_gets_colours_and_a_pager_but_no_control_characters_of_the_trajectory(self, run: Path) -> None:
-        env = {**os.environ, "PAGER": "cat", "TERM": "xterm", "COLUMNS": "100"}
-        text = pexpect.run(f'{sys.executable} -c "{PROGRAM}" show {run} q1', env=env, encoding="utf-8")
-        assert "\x1b[" in text
+        text = paged(run, "less", LESS="-FRX")
+        assert "\x1b[1m" in text
         assert "\x1b]0;owned" not in text
         assert "\x1b[2J" not in text
         assert "verdict: hit" in text
+
+    def test_a_pager_that_might_write_colours_out_as_text_gets_none(self, run: Path) -> None:
+        text = paged(run, "cat")
+        assert "\x1b[" not in text
+        assert "verdict: hit" in text
+
+    @pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+    def test_less_as_it_comes_shows_colours_not_their_codes(self, run: Path) -> None:
+        child = pexpect.spawn(
+            sys.executable, ["-c", PROGRAM, "show", str(run), "q1"], env=pager("less"), encoding="utf-8",
+            dimensions=(24, 100),
+        )  # fmt: skip
+        child.expect("question q1")
+        seen = child.before
+        child.expect("tools: bash")
+        seen += child.before
+        child.send("q")
+        child.expect(pexpect.EOF)
+        assert "\x1b[1m" in seen
+        assert "ESC" not in seen
 
     def test_without_the_export_it_still_shows(self, tmp_path: Path) -> None:
         export = make_export(tmp_path)
