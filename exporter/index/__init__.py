@@ -105,3 +105,5 @@ def _told(export: Export, stage: str, progress: Progress | None) -> Iterator[dic
         if progress is not None and record["node_id"] % SHARD_NODES == 0:
             progress(stage, sum(shards[: record["node_id"] // SHARD_NODES]), sum(shards))
         yield record
+    if progress is not None:
+        progress(stage, sum(shards), sum(shards))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from exporter.folder import new_folder
+from exporter.folder import make_readable, new_folder
 from exporter.read import Export
 from exporter.source import Progress
 
@@ -52,6 +52,8 @@ def part(
         if folder is not None:
             build(folder)
             _sync_files(folder)
+            if place.parent == own:
+                make_readable(folder)
     if place.parent == own:
         _remove_old(own, name, keep=place)
     return place

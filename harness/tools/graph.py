@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exporter import Export
-from exporter.index import Index
+from exporter.index import Direction, Index
 from harness.observe import Observation
 from harness.suggest import did_you_mean
 
@@ -66,15 +66,12 @@ class Graph:
 
     def relations_between(self, node: int, others: Iterable[int]) -> dict[int, tuple[list[str], list[str]]]:
         """For each other node the relations that lead to it from `node`, and those that lead back."""
-        adjacency = self.index.adjacency
-        numbers = range(len(self.relations))
-        onward = [adjacency.neighbors(node, number, "out") for number in numbers]
-        back = [adjacency.neighbors(node, number, "in") for number in numbers]
-        return {other: (self._holding(onward, other), self._holding(back, other)) for other in others}
+        onward, back = self._by_relation(node, "out"), self._by_relation(node, "in")
+        return {other: (_holding(onward, other), _holding(back, other)) for other in others}
 
-    def _holding(self, neighbors: list[NDArray[np.int32]], other: int) -> list[str]:
-        wanted = np.int32(other)
-        return [name for name, found in zip(self.relations, neighbors, strict=True) if _holds(found, wanted)]
+    def _by_relation(self, node: int, direction: Direction) -> list[tuple[str, NDArray[np.int32]]]:
+        found = ((name, self.index.adjacency.neighbors(node, n, direction)) for n, name in enumerate(self.relations))
+        return [(name, neighbors) for name, neighbors in found if len(neighbors)]
 
     def schema_text(self) -> str:
         """Node types with their attributes, and relations with the types at their ends; counts of all."""
@@ -121,6 +118,8 @@ def _known(ids: dict[str, int], name: str, what: str) -> int:
     return ids[name]
 
 
-def _holds(ascending: NDArray[np.int32], wanted: np.int32) -> bool:
-    place = ascending.searchsorted(wanted)
-    return bool(place < len(ascending) and ascending[place] == wanted)
+def _holding(relations: list[tuple[str, NDArray[np.int32]]], node: int) -> list[str]:
+    """The relations whose neighbours, in ascending order, `node` is among."""
+    wanted = np.int32(node)
+    places = ((name, found, found.searchsorted(wanted)) for name, found in relations)
+    return [name for name, found, place in places if place < len(found) and found[place] == wanted]

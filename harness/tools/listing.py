@@ -51,7 +51,7 @@ def neighborhood_results(graph: Graph, node: int, filters: Mapping[str, str], fo
     plural = "s" if found.total != 1 else ""
     between = graph.relations_between(node, found.nodes)
     words = keywords(filters.get("query", ""))
-    documents = graph.index.documents(found.nodes)
+    documents = graph.index.documents(found.nodes) if words else [""] * len(found.nodes)
     entries = []
     for number, (other, document) in enumerate(zip(found.nodes, documents, strict=True)):
         onward, back = (", ".join(names) for names in between[other])

@@ -104,7 +104,7 @@ from pathlib import Path
 from exporter import Export
 from exporter.index import Index
 def progress(stage, done, total):
-    if stage == "text index":
+    if stage == "text index" and not done:
         print(stage, flush=True)
         sys.stdin.readline()
 Index.open(Export.open(Path(sys.argv[1])), Path(sys.argv[2]), progress)
@@ -136,7 +136,7 @@ def test_a_read_only_export_has_its_index_in_the_cache(tmp_path: Path) -> None:
     if not shutil.which("unshare") or subprocess.run(tried, capture_output=True, check=False).returncode:
         pytest.skip("nothing can be mounted here (needs user namespaces)")
     command = [*mount, script, str(export.path), sys.executable, "-c", OPEN, str(export.path), str(tmp_path / "cache")]
-    for told in (" adjacency adjacency adjacency adjacency text index", ""):
+    for told in (" adjacency adjacency adjacency adjacency text index text index", ""):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout == f"Bo 3 [2, 3]{told}\n"
     assert parts(export.path / "index") == []
@@ -152,6 +152,15 @@ def test_nowhere_to_write(tmp_path: Path) -> None:
     shutil.rmtree(export.path / "index")
     with pytest.raises(ExportError, match="cannot write"):
         Index.open(export, tmp_path / "file")
+
+
+def test_others_may_read_it_whatever_the_umask(tmp_path: Path) -> None:
+    export = small_export(tmp_path)
+    command = [sys.executable, "-c", OPEN, str(export.path), str(tmp_path / "cache")]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, umask=0o077)
+    made = list((export.path / "index").glob("*-*/**/*"))
+    assert len(made) > 5
+    assert all(path.stat().st_mode & 0o444 == 0o444 for path in made)
 
 
 def test_damaged_labels(tmp_path: Path) -> None:
