@@ -157,7 +157,7 @@ def _part(
         questions=job.questions,
         out=job.out,
         command=typed,
-        workers=1 if job.interactive else request.workers,
+        workers=min(request.workers, job.at_once or request.workers),
         retry=request.retry,
         resume=resume,
         window=job.profile.window,
