@@ -1,4 +1,4 @@
-"""A real small model on this machine: started, asked over BioGO, ended. Its answers are wrong, and in the right form."""
+"""A real small model on this machine: started, asked over BioGO, ended. It answers wrongly, and in the right form."""
 
 from __future__ import annotations
 
