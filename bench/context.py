@@ -39,7 +39,7 @@ from harness.modes import Context, Mode, load_mode, policy_names
 from harness.observe import Observation
 from harness.prompt import prompt_for
 from harness.settings import parse_assignments
-from harness.tools import make_toolbox
+from harness.tools.kit import make_toolbox
 
 BYTES_PER_TOKEN = 4
 LENGTHS = (15, 30, 60, 120, 300)

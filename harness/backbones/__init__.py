@@ -40,7 +40,7 @@ __all__ = [
 _Notice = Callable[[str], None]
 _Overrides = Mapping[str, Any] | None
 
-OTHERS: Final = ("scripted:FILE", "replay:RUN", "manual", "demo")
+OTHERS: Final = ("scripted:FILE", "replay:RUN", "manual", "demo", "local", "local:FILE")
 
 # Imports wait until a model is named: the openai SDK takes half a second, which `demo` and `--help` need not pay.
 # ruff: noqa: PLC0415
@@ -63,7 +63,7 @@ def make_backbone(
         return _endpoint(load_profile(name, base_url=base_url, overrides=overrides, others=OTHERS), notice)
     if base_url is not None:
         raise UserError(f"model '{name}' has no endpoint, so --base-url means nothing to it", "leave out --base-url")
-    return make(argument, overrides, notice)
+    return make(argument if sign else "", overrides, notice)
 
 
 def takes_settings(name: str) -> bool:
@@ -127,6 +127,24 @@ def _manual(_: str, overrides: _Overrides, __: _Notice) -> tuple[Backbone, Profi
     return ManualBackbone(), bare_profile("manual", overrides)
 
 
+def _local(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Backbone, Profile]:
+    from harness.backbones.local import LocalBackbone, model_file
+
+    name = f"local:{argument}" if argument else "local"
+    file = model_file(argument)
+    values = {
+        "model": "local",
+        "api": "prompted",
+        "window": "none",
+        "temperature": 0.0,
+        "max_output": 2_000,
+        "tries": 3,
+    }
+    profile = bare_profile(name, overrides, **values)
+    model = LocalBackbone(profile, file, notice)
+    return model, replace(profile, model=file.stem, window=model.window() or profile.window)
+
+
 _Maker = Callable[[str, _Overrides, _Notice], tuple[Backbone, Profile]]
-_WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay}
-_PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo}
+_WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay, "local": _local}
+_PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo, "local": _local}

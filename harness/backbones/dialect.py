@@ -48,9 +48,9 @@ class Dialect:
 
     name: str  # the key in Entry.wire
     path: str
-    items: str  # the request's key for the conversation
     parameters: Callable[[Profile], dict[str, Any]]
-    tools: Callable[[Sequence[ToolSpec]], list[dict[str, Any]]]
+    begin: Callable[[Sequence[ToolSpec], bool | None], bytes]  # from the parameters to the first entry
+    end: Callable[[Request], bytes]  # what varies from turn to turn, and the end
     message: Callable[[Entry], list[Any]]  # an entry as the items that it is in a request
     parse: Callable[[bytes, Asked], Parsed]
     streaming: Mapping[str, Any]  # parameters that ask for a stream
@@ -61,6 +61,20 @@ class Dialect:
         if encoded is None:
             encoded = entry.wire[self.name] = b",".join([jsontext.dumps(item) for item in self.message(entry)])
         return encoded
+
+
+def begin(items: str, tools: Sequence[Mapping[str, Any]], parallel: bool | None) -> bytes:
+    """A request from its tools to the first entry; `items` is its key for the conversation."""
+    choice = {} if parallel is None else {"parallel_tool_calls": parallel}
+    given = jsontext.dumps({"tools": tools, **choice})[1:-1] + b"," if tools else b""
+    return given + b'"%s":[' % items.encode()
+
+
+def end(request: Request) -> bytes:
+    """The choice of tools where it isn't the usual one, and the end of a request."""
+    if not request.tools or request.tool_choice == "auto":
+        return b"]}"
+    return b'],"tool_choice":"%s"}' % request.tool_choice.encode()
 
 
 class CallReader:

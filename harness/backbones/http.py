@@ -16,11 +16,12 @@ from harness.backbones.endpoint import Endpoint
 from harness.backbones.faults import Refused
 from harness.backbones.jsontext import Body
 from harness.backbones.profiles import Profile
+from harness.backbones.prompted import PROMPTED
 from harness.backbones.responses import RESPONSES
 from harness.backbones.window import served_window
 from harness.messages import Entry, Reply, Request, ToolSpec
 
-DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (CHAT, RESPONSES)}
+DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (CHAT, RESPONSES, PROMPTED)}
 
 
 class HttpBackbone:
@@ -65,12 +66,10 @@ class HttpBackbone:
         """The request's JSON. What varies from turn to turn comes last."""
         tools, head = self._head
         if tools is not request.tools:
-            head = self._opening + self._tools(request.tools) + b'"%s":[' % self._dialect.items.encode()
+            head = self._opening + self._dialect.begin(request.tools, self._parallel)
             self._head = (request.tools, head)
-        varies = request.tools and request.tool_choice != "auto"
-        tail = b'],"tool_choice":"%s"}' % request.tool_choice.encode() if varies else b"]}"
         wires = [self._dialect.wire(entry) for entry in request.entries]
-        return Body(head, [wire for wire in wires if wire], tail)
+        return Body(head, [wire for wire in wires if wire], self._dialect.end(request))
 
     def window(self) -> int | None:
         """The model's context window in tokens, as its server says; None where it doesn't."""
@@ -80,9 +79,3 @@ class HttpBackbone:
     def close(self) -> None:
         """End waiting and close connections."""
         self._endpoint.close()
-
-    def _tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        if not tools:
-            return b""
-        parallel = {} if self._parallel is None else {"parallel_tool_calls": self._parallel}
-        return jsontext.dumps({"tools": self._dialect.tools(tools), **parallel})[1:-1] + b","

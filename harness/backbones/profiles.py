@@ -33,7 +33,7 @@ class Profile:
 
     name: str
     model: str
-    api: Literal["chat", "responses"] = "chat"
+    api: Literal["chat", "responses", "prompted"] = "chat"  # prompted: chat, for models that weren't taught tools
     endpoint: str | None = "https://api.openai.com/v1"  # None: whoever answers is not behind HTTP
     key_variable: str | None = "OPENAI_API_KEY"  # None: the endpoint needs no key
     window: int | None = None  # None: what the server says, else UNKNOWN_WINDOW

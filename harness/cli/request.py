@@ -52,6 +52,11 @@ class Job:
         return getattr(self.backbone, "interactive", False)
 
     @property
+    def at_once(self) -> int | None:
+        """How many questions the model takes at a time, where it says so."""
+        return 1 if self.interactive else getattr(self.backbone, "at_once", None)
+
+    @property
     def replays(self) -> bool:
         """Whether the model's words are recorded ones, so that results can be compared with theirs."""
         return getattr(self.backbone, "replays", False)

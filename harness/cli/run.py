@@ -157,7 +157,7 @@ def _part(
         questions=job.questions,
         out=job.out,
         command=typed,
-        workers=1 if job.interactive else request.workers,
+        workers=min(request.workers, job.at_once or request.workers),
         retry=request.retry,
         resume=resume,
         window=job.profile.window,
@@ -183,6 +183,9 @@ def _report(jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.replays:
             click.echo(_compared(job.out))
+        if cut := sum(record.counts.get("input_cut", 0) for record in read_ledger(job.out)):
+            notice(f"{job.out}: the server counted no more tokens in {cut} requests than in those before them, though"
+                   " more was sent: it seems to cut them; model.window should be what it was started with")  # fmt: skip
         click.echo(f"run folder: {job.out}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,10 +168,22 @@ def test_without_a_last_turn_the_limit_ends_it(run: Run) -> None:
     assert all(entry.role != "user" for entry in words.requests[1].entries[1:])
 
 
-def test_the_time_limit_cuts_a_command_short(run: Run) -> None:
-    outcome, events, _ = run([calls(bash("sleep 60")), says("ANSWER: [1]")], "limits.seconds=1")
+@pytest.mark.parametrize("limit", ["limits.seconds", "limits.wall_seconds"])
+def test_the_time_limit_cuts_a_command_short(run: Run, limit: str) -> None:
+    outcome, events, _ = run([calls(bash("sleep 60")), says("ANSWER: [1]")], f"{limit}=1")
     assert results(events)[0]["exec"]["termination"] == "timeout"
     assert (outcome.stop_reason, outcome.limit) == ("answered", "time_limit")
+
+
+def test_waits_count_as_wall_time_alone(run: Run) -> None:
+    def after_a_wait(request: Request) -> Reply:
+        return replace(calls(bash("sleep 1.2")), waited=1_000.0)
+
+    turns = [after_a_wait, says("ANSWER: [1]")]
+    outcome, _, words = run(turns, "limits.seconds=1.0")
+    assert (outcome.limit, len(words.requests)) == (None, 2)
+    outcome, _, words = run(turns, "limits.wall_seconds=1.0")
+    assert (outcome.limit, len(words.requests)) == ("time_limit", 2)
 
 
 @pytest.mark.parametrize(

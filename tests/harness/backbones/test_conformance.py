@@ -41,6 +41,7 @@ from tests.support.server import (
 )
 from tests.support.talk import profile
 from tests.support.voices import Chat, Responses, Voice
+from tests.support.wordings import OVERFLOWS
 
 GATE = threading.Event()  # never set: a server that doesn't answer until it is stopped
 LS = '{"command": "echo one"}'
@@ -167,6 +168,10 @@ FINAL = {
     "overflow, Gemini": (refuse(400, "token count (9) exceeds the maximum number of tokens"), "context_overflow", None),
     "overflow, Ollama": (refuse(400, "the input length exceeds the context length"), "context_overflow", None),
     "overflow of a rate": (refuse(429, "Request too large for m on tokens per min"), "context_overflow", None),
+    "vLLM without a tool parser": (
+        refuse(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        "backbone_error", None,
+    ),
     "policy, by the endpoint": (refuse(400, "filtered", code="content_filter"), "refused", None),
 }  # fmt: skip
 
@@ -181,6 +186,43 @@ def test_what_no_retry_mends_ends_the_attempt_at_once(
     assert (trail.outcome.stop_reason, trail.server.count, trail.outcome.answer) == (stop, 1, None)
     assert kind is None or type(trail.outcome.failure) is kind
     assert KEY not in json.dumps(trail.events) + str(trail.outcome)
+
+
+@pytest.mark.parametrize("wording", range(len(OVERFLOWS)))
+def test_an_overflow_in_each_providers_words_is_met_by_one_clearing_and_one_retry(
+    attempt: Attempt, voice: Voice, wording: int
+) -> None:
+    status, body = OVERFLOWS[wording]
+    overflow = Behaviour(json.dumps(body).encode(), status)
+    trail = attempt(voice.calls(("a", "bash", '{"command": "seq 3000"}')), [overflow, answer(voice)])
+    answered(trail, requests=3, turns=2)
+    (clear,) = trail.of("clear")
+    assert clear["call_ids"] == ["a"]
+    assert trail.server.requests[2].results[0].startswith("[result cleared")
+
+
+def test_an_overflow_with_nothing_to_clear_ends_the_attempt(attempt: Attempt, voice: Voice) -> None:
+    status, body = OVERFLOWS[0]
+    overflow = Behaviour(json.dumps(body).encode(), status)
+    trail = attempt(voice.calls(("a", "bash", LS)), overflow)
+    assert (trail.outcome.stop_reason, trail.outcome.answer, trail.server.count) == ("context_overflow", None, 2)
+
+
+def test_a_server_that_cuts_requests_without_a_word_is_found_out(attempt: Attempt, voice: Voice) -> None:
+    usage = {"prompt_tokens": 4096, "completion_tokens": 5, "input_tokens": 4096, "output_tokens": 5}
+    prints = [voice.calls((f"c{n}", "bash", '{"command": "seq 3000"}'), usage=usage) for n in range(3)]
+    trail = attempt(*prints, voice.says("ANSWER: [1]", usage=usage))
+    assert trail.outcome.stop_reason == "answered"
+    assert trail.outcome.counts["input_cut"] == 3
+
+
+def test_a_server_that_grows_with_what_is_sent_is_not_suspected(attempt: Attempt, voice: Voice) -> None:
+    def usage(n: int) -> dict[str, int]:
+        return {"prompt_tokens": 900 + 5_000 * n, "completion_tokens": 5}
+
+    prints = [voice.calls((f"c{n}", "bash", '{"command": "seq 3000"}'), usage=usage(n)) for n in range(3)]
+    trail = attempt(*prints, voice.says("ANSWER: [1]", usage=usage(3)))
+    assert "input_cut" not in trail.outcome.counts
 
 
 def test_refusals_are_not_answers(attempt: Attempt, voice: Voice) -> None:
