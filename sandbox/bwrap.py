@@ -8,6 +8,11 @@ interface but loopback and no sockets but Unix, IP and netlink ones. Commands ha
 privileges, can't make namespaces, and see no process but their own. The supervisor (`sandbox/supervisor/`) can't be
 signalled, read, traced or written to from inside.
 
+With shell tools alone (`Spec.programs`) the root holds only these and what they need, each bound one by one, and
+nothing can be executed that was not there: `shell_root` says how, and what that does not close. An ordinary user's
+supervisor makes a user namespace of its own for it, which some systems forbid (AppArmor's profile for bwrap): then
+there is no such sandbox here, and opening one says so.
+
 What it does not isolate. The kernel is shared: a hole in it is a hole here. The system folders' content, the kernel's
 version, /proc/cpuinfo, /proc/meminfo, the machine's load and, in /proc/self/mountinfo, the host paths of what is shown
 can be read. There are no cgroups: memory, processes and CPU time are limited per process by rlimits, and all together
@@ -44,6 +49,8 @@ from sandbox.contract import Limits, Programs, SandboxError, SandboxLost, Sandbo
 from sandbox.readable import check_readable
 from sandbox.terminal import shell_in
 from sandbox.users import OWN_USER, kernel_hint, nproc_counts_one_sandbox, spare_users
+
+_MOUNTS = ": mounts: "  # what the supervisor says where it may not arrange them
 
 _END_SECONDS = 5.0  # to wait for a sandbox that has been told to end, before its processes are killed
 
@@ -205,6 +212,11 @@ class BwrapBackend:
             try:
                 client = Client(streams, setup)
             except SandboxLost as error:
+                if _MOUNTS in str(error):
+                    raise SandboxUnavailable(
+                        f"bubblewrap can't make a sandbox of this kind here: {str(error).rpartition(_MOUNTS)[2]}",
+                        kernel_hint() if uid == 0 else "use --sandbox docker",
+                    ) from error
                 said = os.pread(errors, 2000, 0).decode(errors="replace").strip()
                 raise SandboxLost(f"bwrap: {said.splitlines()[-1]}" if said else str(error)) from error
             keep = stack.pop_all()

@@ -7,6 +7,9 @@ capabilities, can't gain privileges or make namespaces, and see no process but t
 swap, processes and the share of the CPUs for all processes together; the supervisor limits CPU time and file sizes. The
 supervisor is the container's PID 1 and can't be signalled, read, traced or written to from inside.
 
+With shell tools alone (`Spec.programs`) it is another image, which holds only these and what they need, and nothing can
+be executed that was not there: `shell_root` says how, and what that does not close.
+
 What it does not isolate. The kernel is shared: a hole in it is a hole here. The kernel's version, /proc/cpuinfo,
 /proc/meminfo, the machine's load and, in /proc/self/mountinfo, the host paths of what is mounted can be read. The
 disk's bandwidth is not limited. Who may use the daemon is as good as root on its machine; a sandbox never gets at its

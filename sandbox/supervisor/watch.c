@@ -79,6 +79,7 @@ uint64_t tmpfs_use(void) {
 
 struct sum {
     uint64_t memory, threads, cpu_us;
+    bool exact; /* memory that processes share was divided between them, in all of them */
 };
 
 static bool process_file(const char *pid, const char *name, char *text, size_t size) {
@@ -105,9 +106,9 @@ static uint64_t cpu_of(const char *pid) {
 }
 
 /* Adds up what /proc says of every process but us. Memory shared between processes counts in each of them, unless
- * `exact`, which divides it but has to walk their page tables. */
+ * `exact`, which divides it but has to walk their page tables: for a program that can't be read nobody may do that. */
 static struct sum look(bool exact, bool with_cpu) {
-    struct sum sum = {0};
+    struct sum sum = {.exact = exact};
     DIR *proc = opendir("/proc");
     if (!proc) return sum;
     for (struct dirent *entry; (entry = readdir(proc));) {
@@ -117,8 +118,11 @@ static struct sum look(bool exact, bool with_cpu) {
         sum.threads += field(text, "Threads:");
         uint64_t shared = field(text, "RssAnon:") + field(text, "RssShmem:") + field(text, "VmSwap:");
         uint64_t own = field(text, "VmPTE:") + field(text, "HugetlbPages:");
-        if (exact && process_file(entry->d_name, "smaps_rollup", text, sizeof text))
-            shared = field(text, "Pss_Anon:") + field(text, "Pss_Shmem:") + field(text, "SwapPss:");
+        if (exact) {
+            if (process_file(entry->d_name, "smaps_rollup", text, sizeof text))
+                shared = field(text, "Pss_Anon:") + field(text, "Pss_Shmem:") + field(text, "SwapPss:");
+            else sum.exact = false;
+        }
         sum.memory += (shared + own) * 1024u;
         if (with_cpu) sum.cpu_us += cpu_of(entry->d_name);
     }
@@ -149,11 +153,16 @@ enum reason watch_look(struct watch *watch, const struct usage *usage) {
     if (now >= watch->next_look) {
         bool with_cpu = settings.cpu_us && usage->cpu_us + (now - watch->started) * (uint64_t)cores >= settings.cpu_us;
         struct sum sum = look(false, with_cpu);
-        if (settings.memory && sum.memory > watch->allowed) sum = look(true, with_cpu);
+        bool over = settings.memory && sum.memory > watch->allowed;
+        if (over) {
+            sum = look(true, with_cpu);
+            /* Where the kernel holds the limit it is left to the kernel, unless we know. */
+            over = sum.memory > watch->allowed && (sum.exact || oom_counter < 0);
+        }
         watch->memory = sum.memory;
         if (sum.memory > watch->peak) watch->peak = sum.memory;
         reason = kernel_events(watch);
-        if (reason == NONE && settings.memory && sum.memory > watch->allowed) reason = OOM;
+        if (reason == NONE && over) reason = OOM;
         if (reason == NONE && settings.pids && sum.threads >= settings.pids) reason = PID_LIMIT;
         if (reason == NONE && with_cpu && usage->cpu_us + sum.cpu_us > settings.cpu_us) reason = CPU_LIMIT;
         uint64_t interval = watch->allowed > sum.memory ? (watch->allowed - sum.memory) / GROWTH : 0;

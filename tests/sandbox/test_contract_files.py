@@ -194,6 +194,7 @@ def test_a_spill_lies_where_it_is_said_to(sandbox: Sandbox, plant: str) -> None:
     assert still_works(sandbox)
 
 
+@pytest.mark.all_programs
 def test_a_spill_cannot_be_redirected_while_it_is_written(sandbox: Sandbox) -> None:
     attack = """
 python3 - <<'E' &

@@ -69,6 +69,7 @@ def listener() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@pytest.mark.all_programs
 @pytest.mark.parametrize("host", ["1.1.1.1", "10.0.0.1", "169.254.169.254", "172.17.0.1", "2606:4700::1111"])
 def test_no_address_can_be_reached(shared: Sandbox, host: str) -> None:
     program = f"""
@@ -79,6 +80,7 @@ except OSError as error: print(error.strerror)
     assert python(shared, program) in {"Network is unreachable\n", "Cannot assign requested address\n"}
 
 
+@pytest.mark.all_programs
 def test_the_hosts_loopback_is_another(shared: Sandbox, listener: int) -> None:
     with socket.create_connection(("127.0.0.1", listener), 5):
         pass  # somebody listens
@@ -89,6 +91,7 @@ def test_the_hosts_loopback_is_another(shared: Sandbox, listener: int) -> None:
     }
 
 
+@pytest.mark.all_programs
 def test_no_name_can_be_looked_up(shared: Sandbox) -> None:
     program = """
 import socket
@@ -105,6 +108,7 @@ def test_no_interface_but_loopback(shared: Sandbox) -> None:
     assert text(shared, "tail -n +2 /proc/net/route") == ""
 
 
+@pytest.mark.all_programs
 def test_the_hosts_abstract_sockets_are_out_of_reach(shared: Sandbox) -> None:
     name = f"kgshell-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX) as server:
@@ -117,6 +121,7 @@ def test_the_hosts_abstract_sockets_are_out_of_reach(shared: Sandbox) -> None:
             client.connect("\0" + name)  # the program is right: it works outside
 
 
+@pytest.mark.all_programs
 def test_no_other_kinds_of_sockets(shared: Sandbox) -> None:
     program = """
 import socket
@@ -153,6 +158,7 @@ def test_nothing_of_the_host_but_system_folders_is_there(shared: Sandbox, tmp_pa
         assert text(shared, f"find {folder} -type f 2>/dev/null | head") == "", folder
 
 
+@pytest.mark.all_programs
 def test_the_packages_own_modules_cannot_be_imported(shared: Sandbox) -> None:
     program = """
 import importlib.util
@@ -162,6 +168,7 @@ for name in ("harness", "sandbox", "exporter", "prompts", "numpy", "pip", "setup
     assert python(shared, program) == ""
 
 
+@pytest.mark.all_programs
 def test_only_the_standard_library_can_be_imported(shared: Sandbox) -> None:
     program = """
 import importlib.metadata, os, pkgutil, sys
@@ -279,6 +286,7 @@ if x86 and (libc.syscall(0x40000000 + 39) != -1 or ctypes.get_errno() != errno.E
 """
 
 
+@pytest.mark.all_programs
 def test_system_calls_that_widen_the_surface_are_denied(shared: Sandbox) -> None:
     assert python(shared, CALLS) == ""
     outside = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, check=True)

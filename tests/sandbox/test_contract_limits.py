@@ -29,6 +29,7 @@ while True:
     except OSError:
         time.sleep(0.01)
 """
+THREADS = "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(100,)).start()"
 # A gigabyte limit, 300 MB in the parent, seven children that share them: 2.4 GB if they were counted in each.
 SHARING = """
 import multiprocessing, time
@@ -53,26 +54,31 @@ def python(program: str) -> str:
     return f"cat > program.py <<'E'\n{program}\nE\nexec python3 program.py"
 
 
+@pytest.mark.all_programs
 def test_memory_of_one_process(small: Sandbox) -> None:
     result = ended_by(small, f"echo before; {python(FILL)}")
     assert (result.termination, result.exit_code, result.head) == ("oom", None, b"before\n")
     assert result.memory > 700 * MiB
 
 
+@pytest.mark.all_programs
 def test_memory_of_four_processes_together(small: Sandbox) -> None:
     quarter = "kept = bytearray(b'x') * 350_000_000\nimport time\ntime.sleep(100)"
     result = ended_by(small, f"cat > p.py <<'E'\n{quarter}\nE\nfor i in 1 2 3 4; do python3 p.py & done; wait")
     assert result.termination == "oom"
 
 
+@pytest.mark.all_programs
 def test_shared_memory_counts(small: Sandbox) -> None:
     assert ended_by(small, python(FILL_SHARED)).termination == "oom"
 
 
+@pytest.mark.all_programs
 def test_memory_that_processes_share_counts_once(small: Sandbox) -> None:
     assert text(small, python(SHARING)) == f"{7 * ord('x')}\n"
 
 
+@pytest.mark.all_programs
 def test_files_count_as_memory(backend: Backend, graph: Path) -> None:
     limits = Limits(memory=1424 * MiB, scratch=400 * MiB, shm=MiB, tmp=MiB)
     with backend.open(Spec(graph, limits=limits)) as sandbox:
@@ -82,6 +88,7 @@ def test_files_count_as_memory(backend: Backend, graph: Path) -> None:
         assert text(sandbox, f"rm full; {python(fits)}") == ""
 
 
+@pytest.mark.all_programs
 def test_an_allocation_refused_at_once_is_the_programs_own_failure(small: Sandbox) -> None:
     result = run(small, "python3 -c 'bytearray(10**13)'")
     assert (result.termination, result.exit_code) == ("exit", 1)
@@ -93,9 +100,9 @@ def test_an_allocation_refused_at_once_is_the_programs_own_failure(small: Sandbo
     "command",
     [
         "f() { f | f; }; f",
-        python(FORK_BOMB),
+        pytest.param(python(FORK_BOMB), marks=pytest.mark.all_programs),
         "for i in $(seq 200); do sleep 100 & done; wait",
-        python("import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(100,)).start()"),
+        pytest.param(python(THREADS), marks=pytest.mark.all_programs),
         "while true; do (sleep 100 &) ; setsid sleep 100 & done",
     ],
 )
@@ -121,6 +128,7 @@ def test_cpu_time_of_processes_together(small: Sandbox) -> None:
     assert (result.termination, result.exit_code) == ("cpu_limit", None)
 
 
+@pytest.mark.all_programs
 def test_cpu_time_of_processes_one_after_the_other(small: Sandbox) -> None:
     result = ended_by(small, "while true; do python3 -c 'sum(range(3_000_000))'; done")
     assert result.termination == "cpu_limit"
@@ -138,6 +146,7 @@ def test_file_size(small: Sandbox) -> None:
     assert text(small, "wc -c < big; rm big") == f"{4 * MiB}\n"
 
 
+@pytest.mark.all_programs
 def test_a_file_too_large_for_a_program_that_can_tell_is_its_own_failure(small: Sandbox) -> None:
     result = run(small, 'python3 -c \'open("big", "wb").write(bytes(10_000_000))\'')
     assert (result.termination, result.exit_code) == ("exit", 1)
@@ -163,6 +172,7 @@ def test_nothing_else_can_be_written(small: Sandbox, folder: str) -> None:
     assert run(small, f"mkdir {folder}/folder").exit_code == 1
 
 
+@pytest.mark.all_programs
 def test_many_small_files_do_not_lock_the_agent_out(small: Sandbox) -> None:
     """Files without content use memory too; however many there are, they can be deleted."""
     make = "import os\nfor i in range(40_000): os.close(os.open(f'/tmp/{i}', os.O_CREAT))"
@@ -198,7 +208,7 @@ def test_a_full_scratch_does_not_hinder_commands(small: Sandbox) -> None:
         "sleep 1000",
         "trap '' TERM INT HUP QUIT; echo partial; while true; do sleep 1000; done",
         "kill -STOP $$",
-        "setsid sleep 1000 & wait",
+        pytest.param("setsid sleep 1000 & wait", marks=pytest.mark.all_programs),
         "exec 1>&- 2>&-; sleep 1000",
         "yes",
         "while true; do :; done",
@@ -230,6 +240,7 @@ with choose(sys.argv[1]).open(Spec(None)) as sandbox:
 """
 
 
+@pytest.mark.all_programs
 def test_a_flood_of_500_megabytes_needs_no_memory_here(backend: Backend) -> None:
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(

@@ -159,6 +159,7 @@ def harness() -> Iterator[tuple[Path, list[bytes]]]:
             thread.join()
 
 
+@pytest.mark.all_programs
 def test_a_socket_is_reached_over_a_read_only_mount(backend: Backend, harness: tuple[Path, list[bytes]]) -> None:
     folder, requests = harness
     with backend.open(Spec(None, mounts={"/attempt": folder})) as sandbox:
@@ -171,6 +172,7 @@ def test_a_socket_is_reached_over_a_read_only_mount(backend: Backend, harness: t
         assert still_works(sandbox)
 
 
+@pytest.mark.all_programs
 def test_only_its_own_sandbox_sees_the_socket(backend: Backend, harness: tuple[Path, list[bytes]]) -> None:
     folder, requests = harness
     with backend.open(Spec(None)) as sandbox:

@@ -86,6 +86,7 @@ def test_the_supervisors_memory_and_descriptors_are_closed(shared: Sandbox, name
     assert result.exit_code != 0
 
 
+@pytest.mark.all_programs
 def test_replies_cannot_be_forged(shared: Sandbox) -> None:
     forged = "done 1 exit 0 6 1 6 0 0 0 1 1 1 1\\nforged"
     for descriptor in range(10):
@@ -139,6 +140,7 @@ for name, call in calls.items():
 """
 
 
+@pytest.mark.all_programs
 def test_the_supervisor_cannot_be_interfered_with(shared: Sandbox) -> None:
     shared.write("interfere.py", INTERFERE.encode())
     assert text(shared, "python3 interfere.py 1") == ""
@@ -157,17 +159,20 @@ def test_the_supervisor_cannot_be_interfered_with(shared: Sandbox) -> None:
     ]
 
 
+@pytest.mark.all_programs
 def test_a_process_may_lower_its_own_priority_and_limits(shared: Sandbox) -> None:
     lower = "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)); os.nice(5); os.setpriority(0, 0, 6)"
     assert text(shared, f"python3 -c 'import os, resource; {lower}'; nice -n 3 renice -n 4 $$; ulimit -n 50").strip()
 
 
+@pytest.mark.all_programs
 def test_flooding_the_supervisor_with_signals_does_not_stop_it(shared: Sandbox) -> None:
     flood = "import os\nwhile True: os.kill(1, 17)"
     assert run(shared, f"python3 -c '{flood}'", timeout=0.5).termination == "timeout"
     assert still_works(shared)
 
 
+@pytest.mark.all_programs
 def test_threads_subprocesses_and_multiprocessing_work(shared: Sandbox) -> None:
     program = """
 import concurrent.futures, multiprocessing, multiprocessing.shared_memory, subprocess, tempfile, threading
@@ -240,6 +245,7 @@ with choose(sys.argv[1]).open(Spec(None)) as sandbox:
 """
 
 
+@pytest.mark.all_programs
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_harness_that_is_killed_leaves_no_process(backend: Backend, number: signal.Signals) -> None:
     seconds = str(100_000 + int.from_bytes(os.urandom(4), "big"))

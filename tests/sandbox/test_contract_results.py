@@ -47,7 +47,7 @@ def test_errors_of_the_shell_name_the_command(shared: Sandbox) -> None:
         ("echo 'æ 中 🧬'", "æ 中 🧬\n"),
         ("echo a \\\n  b", "a b\n"),
         ("echo x # comment", "x\n"),
-        ("python3 - <<'E'\nprint('''a\"b'c''')\nE", "a\"b'c\n"),
+        pytest.param("python3 - <<'E'\nprint('''a\"b'c''')\nE", "a\"b'c\n", marks=pytest.mark.all_programs),
         ("", ""),
         ("\n\n", ""),
         ("echo a\r", "a\r\n"),
@@ -170,6 +170,7 @@ def test_writers_that_share_the_output_lose_nothing(shared: Sandbox) -> None:
     assert result.lines == 160_000
 
 
+@pytest.mark.all_programs
 def test_time_and_memory_are_told(shared: Sandbox) -> None:
     result = run(shared, "python3 -c 'x = bytearray(300_000_000); sum(range(3_000_000))'")
     assert result.memory >= 300_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,26 +9,10 @@ from pathlib import Path
 import pytest
 
 from sandbox import Backend, ExecResult, FileSlice, Limits, Sandbox, SandboxLost, Spec, probe
-from sandbox.bwrap import BwrapBackend, candidates
 from sandbox.contract import GiB, MiB
-from tests.support.sandboxes import CANARY, make_export
+from tests.support.sandboxes import CANARY, changed_bwrap, make_export
 
 SMALL = Limits(memory=GiB + 64 * MiB, scratch=32 * MiB, tmp=8 * MiB, shm=8 * MiB, pids=100)
-
-# A bwrap that changes the arguments it is given before it passes them to the real one.
-WEAKENING = """#!{python}
-import os, sys
-arguments = sys.argv[1:]
-if arguments[0] == "--args":
-    words = os.read(int(arguments[1]), 1 << 20).split(b"\\0")[:-1]
-    words = [word.decode() for word in words]
-    {change}
-    fd = os.memfd_create("arguments", 0)
-    os.write(fd, b"".join(word.encode() + b"\\0" for word in words))
-    os.lseek(fd, 0, os.SEEK_SET)
-    arguments[1] = str(fd)
-os.execv({bwrap!r}, ["bwrap", *arguments])
-"""
 
 
 def failed(backend: Backend, spec: Spec) -> dict[str, str]:
@@ -48,13 +31,6 @@ def test_a_sandbox_without_a_graph_holds(backend: Backend) -> None:
     assert failed(backend, Spec(None, limits=SMALL)) == {}
 
 
-def weakened(folder: Path, change: str) -> BwrapBackend:
-    program = folder / "bwrap"
-    program.write_text(WEAKENING.format(python=sys.executable, change=change, bwrap=next(iter(candidates()))))
-    program.chmod(0o755)
-    return BwrapBackend([str(program)])
-
-
 def test_it_finds_what_a_weakened_bubblewrap_lets_through(bwrap: Backend, tmp_path: Path) -> None:
     graph = make_export(tmp_path / "export")
     for path in (graph, *graph.rglob("*")):
@@ -65,7 +41,7 @@ def test_it_finds_what_a_weakened_bubblewrap_lets_through(bwrap: Backend, tmp_pa
         'at = words.index("/tmp"); del words[at - 5 : at - 3]',  # its size
         'words[-2:-2] = ["--perms", "1777", "--tmpfs", "/etc/open"]',
     ]
-    found = failed(weakened(tmp_path, "; ".join(changes)), Spec(graph, limits=SMALL))
+    found = failed(changed_bwrap(tmp_path, "; ".join(changes)), Spec(graph, limits=SMALL))
     assert "a canary is in /etc/export/queries/test.jsonl" in found["labels"]
     assert "is an interface" in found["network"]
     assert "/graph can be written" in found["graph"]
@@ -79,7 +55,7 @@ def test_it_finds_what_else_can_be_filled(bwrap: Backend, tmp_path: Path) -> Non
         f'words[-2:-2] = ["--ro-bind", {str(graph.parent)!r}, "/graph"]',  # the export, not only its files
         'words[-2:-2] = ["--perms", "1777", "--tmpfs", "/etc/open"]',
     ]
-    found = failed(weakened(tmp_path, "; ".join(changes)), Spec(graph, limits=SMALL))
+    found = failed(changed_bwrap(tmp_path, "; ".join(changes)), Spec(graph, limits=SMALL))
     assert "a canary is in /graph/queries/test.jsonl" in found["labels"]
     assert "/etc/open can be filled" in found["disk"]
     assert set(found) == {"labels", "disk"}

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Backend, Sandbox, Spec, probe
+from sandbox import Backend, Sandbox, SandboxUnavailable, Spec, probe
 from sandbox.elf import parse
 from sandbox.shell_root import OPTIONAL, REQUIRED, Missing, copy_root, find_shell_root
+from sandbox.users import spare_users
 from tests.support.machine_code import library, program
-from tests.support.sandboxes import CANARY, ShellOnly, run, text
+from tests.support.sandboxes import CANARY, ShellOnly, changed_bwrap, run, text
 
 ABSENT = [
     *("python3", "python", "perl", "awk", "gawk", "mawk", "nawk", "original-awk", "node", "nodejs", "ruby", "lua"),
@@ -222,6 +223,20 @@ def test_the_probe_finds_an_interpreter(kind: Backend, graph: Path, tmp_path: Pa
     weak = replace(spec, mounts={"/sandbox/bin/python3": program_file})
     found = {result.name: result.detail for result in probe(kind, weak, [CANARY]) if not result.passed}
     assert found == {"programs": "/sandbox/bin/python3 is there"}
+
+
+def test_where_it_cannot_be_closed_there_is_no_such_sandbox(bwrap: Backend, tmp_path: Path) -> None:
+    """As on a system that lets bubblewrap have namespaces, but not what it runs."""
+    if spare_users():
+        change = 'if "CAP_SYS_ADMIN" in words: at = words.index("CAP_SYS_ADMIN"); del words[at - 1 : at + 1]'
+    else:
+        change = 'words[:0] = ["--disable-userns"]'
+    guarded = changed_bwrap(tmp_path, change)
+    with pytest.raises(SandboxUnavailable, match="can't make a sandbox of this kind here") as raised:
+        guarded.open(Spec(None, programs="shell"))
+    assert raised.value.hint
+    with guarded.open(Spec(None)) as sandbox:
+        assert text(sandbox, "echo works") == "works\n"
 
 
 # What is taken of a system

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sandbox import Backend, ExecResult, Sandbox, Spec
+from sandbox.bwrap import BwrapBackend, candidates
 
 CANARY = "canary-5d1c7e90-gold-label"
 NODE = '{"node_id":0,"node_type":"gene","name":"TP53","is_candidate":true,"attributes":{}}'
@@ -104,3 +106,27 @@ class ShellOnly:
 
     def shell(self, spec: Spec) -> int:
         return self.inner.shell(replace(spec, programs="shell"))
+
+
+# A bwrap that changes the arguments it is given before it passes them to the real one.
+WEAKENING = """#!{python}
+import os, sys
+arguments = sys.argv[1:]
+if arguments[0] == "--args":
+    words = os.read(int(arguments[1]), 1 << 20).split(b"\\0")[:-1]
+    words = [word.decode() for word in words]
+    {change}
+    fd = os.memfd_create("arguments", 0)
+    os.write(fd, b"".join(word.encode() + b"\\0" for word in words))
+    os.lseek(fd, 0, os.SEEK_SET)
+    arguments[1] = str(fd)
+os.execv({bwrap!r}, ["bwrap", *arguments])
+"""
+
+
+def changed_bwrap(folder: Path, change: str) -> BwrapBackend:
+    """Bubblewrap with its arguments, the list `words`, changed by this Python statement."""
+    program = folder / "bwrap"
+    program.write_text(WEAKENING.format(python=sys.executable, change=change, bwrap=next(iter(candidates()))))
+    program.chmod(0o755)
+    return BwrapBackend([str(program)])
