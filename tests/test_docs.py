@@ -43,7 +43,7 @@ def harness_calls(text: str) -> Iterator[list[str]]:
 def unknown(arguments: list[str]) -> list[str]:
     """Commands and options among the arguments that don't exist."""
     command: click.Command = root
-    context = click.Context(root)
+    context = click.Context(root, help_option_names=["-h", "--help"])  # as the command itself has it
     wrong = []
     for word in arguments:
         known = {option for parameter in command.get_params(context) for option in parameter.opts}

@@ -105,7 +105,7 @@ class Pane {
     put(this.head,
       el("nav", null,
         !this.other && el("a", { href: list }, "questions"),
-        el("span", { class: "dim" }, run.mode, " · ", run.folder),
+        el("span", { class: "dim short" }, run.mode, " · ", run.folder),
         !this.other && el("span", null,
           step(data.previous, "previous", this), el("span", { class: "dim" }, ` ${number(data.place)} of ${number(data.places)} `),
           step(data.following, "next", this)),
@@ -218,7 +218,9 @@ class Pane {
 
   open() {
     const section = this.turn || this.turns.firstElementChild;
-    for (const button of section ? section.querySelectorAll("button.more:not([hidden])") : []) button.click();
+    const boxes = section ? [...section.querySelectorAll(".buttons")] : [];
+    const more = boxes.flatMap((box) => [...box.querySelectorAll("button:first-child:not([hidden])")]);
+    for (const button of more.length ? more : boxes.flatMap((box) => [...box.querySelectorAll("button:not([hidden])")])) button.click();
   }
 
   question(which) {
@@ -264,6 +266,6 @@ function answerTable(title, nodes) {
     el("tbody", null, nodes.map((each, rank) => el("tr", null,
       el("td", { class: "figure dim" }, title === "answer" ? String(rank + 1) : ""),
       el("td", { class: "figure" }, el("a", { class: `node ${each.right ? "gold" : "given"}`, data: { node: each.id } }, String(each.id))),
-      el("td", { class: "text" }, each.name, each.right && title === "answer" && chip("right", "good")),
+      el("td", { class: "text", title: each.name }, el("span", { class: "short" }, each.name), each.right && title === "answer" && chip("right", "good")),
       el("td", { class: "dim", data: { origin: each.id } }, "…"))))));
 }

@@ -7,7 +7,7 @@ import { listPage } from "./list.js";
 const PAGES = { list: listPage, attempt: attemptPage };
 const KEYS = [
   ["j k", "next, previous question or turn"], ["Enter", "open the question"], ["/", "search"],
-  ["n p", "next, previous question of the run"], ["o", "unfold or fold the outputs of this turn"],
+  ["n p", "next, previous question of the run"], ["o", "unfold or fold the texts of this turn"],
   ["g G", "next, previous right id that was shown"], ["s", "side by side with another run, and back"],
   ["x", "the other side"], ["u Esc", "back to the list (Esc closes the node first)"], ["?", "these keys"],
 ];

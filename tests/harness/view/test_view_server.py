@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.ledger import AttemptRecord, Ledger
+from harness.modes import load_mode
 from harness.view.server import ViewServer
 from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
@@ -225,6 +226,20 @@ class TestRoutes:
 
 
 class TestDamagedAndOther:
+    def test_several_agents_make_one_row(self, tmp_path: Path) -> None:
+        export = make_export(tmp_path, "g", [Ask("q1", (7,))])
+        mode = load_mode("files").as_dict()
+        attempts = [Attempt(ids=(7, 8)), Attempt(ids=(8,), agent=1), Attempt(stop="turn_limit", agent=2)]
+        table = {**mode, "agents": {**mode["agents"], "count": 3}}
+        with viewing(make_audited_run(tmp_path / "run", export, {"q1": attempts}, mode=table)) as server:
+            [row] = ask(server, "questions")["rows"]
+            assert (row["verdict"], row["rank"], row["answer"][0][0]) == ("miss", 2, 8)
+            assert (row["classes"], row["last"]) == (["hit", None, "no answer"], [[0, 0], [1, 0], [2, 0]])
+            assert ask(server, "classes", run=0, q="q1") == ["hit", "search", "no answer"]
+            assert row["stops"] == ["answered", "turn_limit"]
+            assert ask(server, "questions", **{"class": "no answer"})["rows"][0]["id"] == "q1"
+            assert ask(server, "attempt", run=0, q="q1", agent=1)["answer"][0]["id"] == 8
+
     def test_a_run_that_goes_on_is_followed(self, run: Path, tmp_path: Path) -> None:
         copy = tmp_path / "copy"
         shutil.copytree(run, copy)
