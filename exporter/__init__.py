@@ -9,7 +9,7 @@ from exporter.read import Export
 from exporter.source import Progress
 from exporter.stark import export_stark
 from exporter.tables import export_tables
-from exporter.verify import check
+from exporter.verify import check, check_files
 
 __all__ = [
     "BiogoSources",
@@ -19,6 +19,7 @@ __all__ = [
     "Progress",
     "biogo_sources",
     "check",
+    "check_files",
     "document_maker",
     "export_stark",
     "export_tables",

@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 
 from exporter.edge_blocks import checked_edge_blocks
 from exporter.errors import ExportError
-from exporter.layout import CANDIDATES, FILES, FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA, SHARD_NODES, shard_file
+from exporter.layout import (
+    CANDIDATES,
+    FILES,
+    FORMAT,
+    INDEX,
+    MANIFEST,
+    OFFSETS,
+    QUERIES,
+    SCHEMA,
+    SHARD_NODES,
+    shard_file,
+)
 from exporter.rows import parse_json
 
 _MANIFEST_KEYS = {"name", "source", "nodes", "edges", "relations", "queries", "files", "canary"}
@@ -23,7 +34,7 @@ _DAMAGED = "see what is wrong with `harness check`, or make the export again"
 
 
 class Export:
-    """A graph as files. Opening reads the manifest and the schema and compares file sizes, nothing else.
+    """A graph as files. Opening reads the manifest and the schema and compares counts and file sizes, nothing else.
 
     Safe to use from several threads. What is large is read on demand: `node` and `is_candidate` look into
     memory-mapped indexes, which processes share.
@@ -54,6 +65,7 @@ class Export:
             raise ExportError(f"damaged export: {path / MANIFEST} has no {', '.join(sorted(missing))}", _DAMAGED)
         export = cls(path, manifest, _json_object(path / SCHEMA))
         export._compare_sizes()
+        export._compare_counts()
         return export
 
     @property
@@ -69,6 +81,13 @@ class Export:
                 raise ExportError(f"damaged export: {self.path / file}: {error.strerror}", _DAMAGED) from error
             if found != size:
                 raise ExportError(f"damaged export: {self.path / file} has {found} bytes, not {size}", _DAMAGED)
+
+    def _compare_counts(self) -> None:
+        told, found = self.manifest["nodes"], self.schema.get("nodes")
+        if told != found:
+            raise ExportError(f"damaged export: {self.path / MANIFEST} has {told} nodes, the schema {found}", _DAMAGED)
+        for file in INDEX:
+            self._index(file)
 
     @property
     def name(self) -> str:
@@ -90,19 +109,19 @@ class Export:
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """Where each node's line begins in its shard, memory-mapped."""
-        return self._index(OFFSETS, np.dtype(np.int64))
+        return self._index(OFFSETS)
 
     @cached_property
     def candidates(self) -> NDArray[np.bool_]:
         """Whether each node may be an answer, memory-mapped."""
-        return self._index(CANDIDATES, np.dtype(np.bool_))
+        return self._index(CANDIDATES)
 
-    def _index(self, file: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def _index(self, file: str) -> NDArray[Any]:
         try:
             index: NDArray[Any] = np.load(self.path / file, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise ExportError(f"damaged export: cannot read {self.path / file} ({error})", _DAMAGED) from error
-        if index.dtype != dtype or index.shape != (self.node_count,):
+        if index.dtype != np.dtype(INDEX[file]) or index.shape != (self.node_count,):
             raise ExportError(f"damaged export: {self.path / file} does not belong to this graph", _DAMAGED)
         return index.view(np.ndarray)  # indexing the subclass for mapped files is slow
 

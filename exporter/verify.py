@@ -20,7 +20,7 @@ from exporter.fault import Fault
 from exporter.layout import DATA_FORMAT, MANIFEST, QUERIES, SCHEMA
 from exporter.source import Progress
 from exporter.verify_edges import edge_faults
-from exporter.verify_nodes import NodeCheck
+from exporter.verify_nodes import NodeCheck, index_faults
 from exporter.view import LAST_LINES
 
 _MOST_FAULTS = 20  # told of one file
@@ -33,6 +33,27 @@ def check(path: Path, progress: Progress | None = None) -> list[Fault]:
 
     Reads every file once or twice, in bounded memory. Raises ExportError where `path` isn't an export at all.
     """
+    faults, schema = _without_records(path, progress)
+    if schema is None:
+        return faults
+    nodes = NodeCheck(path, schema)
+    faults += _limited(nodes.faults())
+    if nodes.complete:
+        for relation in schema["relations"]:
+            faults += _limited(edge_faults(path, relation, schema, nodes.type_ids))
+    return faults
+
+
+def check_files(path: Path) -> list[Fault]:
+    """What `check` finds without parsing nodes and edges: enough before each run of an export that was sound once.
+
+    Reads every file once. Raises ExportError as `check` does.
+    """
+    return _without_records(path, None)[0]
+
+
+def _without_records(path: Path, progress: Progress | None) -> tuple[list[Fault], dict[str, Any] | None]:
+    """The faults that don't need the records, and the schema if it and the manifest can be relied on."""
     if not (path / MANIFEST).is_file():
         raise ExportError(f"{path} is not an export: it has no {MANIFEST}", "make one with `harness export`")
     manifest, faults = _validated(path, MANIFEST, "manifest.schema.json")
@@ -41,16 +62,12 @@ def check(path: Path, progress: Progress | None = None) -> list[Fault]:
     schema, schema_faults = _validated(path, SCHEMA, "schema.schema.json")
     faults += schema_faults
     if manifest is None or schema is None:
-        return faults
+        return faults, None
     faults += _schema_faults(schema, manifest)
     faults += _data_format_faults(path)
-    nodes = NodeCheck(path, schema)
-    faults += _limited(nodes.faults())
-    if nodes.complete:
-        for relation in schema["relations"]:
-            faults += _limited(edge_faults(path, relation, schema, nodes.type_ids))
+    faults += index_faults(path, schema["nodes"])
     faults += _limited(_query_faults(path, manifest))
-    return faults
+    return faults, schema
 
 
 def _limited(faults: Iterable[Fault]) -> Iterator[Fault]:
@@ -101,8 +118,8 @@ def _file_faults(path: Path, entries: dict[str, Any], progress: Progress | None)
         if progress is not None:
             progress("hashes", done, total)
     for top in ("files", "queries"):
-        for folder, _, names in os.walk(path / top):
-            for name in names:
+        for folder, folders, names in os.walk(path / top):
+            for name in (*names, *(each for each in folders if (Path(folder) / each).is_symlink())):
                 file = (Path(folder) / name).relative_to(path).as_posix()
                 if file not in entries:
                     yield Fault(file, None, "not in the manifest")

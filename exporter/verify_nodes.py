@@ -12,9 +12,25 @@ from numpy.typing import NDArray
 
 from exporter.edge_blocks import TypeIds
 from exporter.fault import Fault
-from exporter.layout import CANDIDATES, FILES, OFFSETS, RECORD_KEYS, SCHEMA, SHARD_NODES, shard_file
+from exporter.layout import CANDIDATES, FILES, INDEX, OFFSETS, RECORD_KEYS, SCHEMA, SHARD_NODES, shard_file
 from exporter.node_files import AttributeStatistics
 from exporter.rows import parse_json
+
+
+def index_faults(path: Path, count: int) -> list[Fault]:
+    """Index files of the export in `path` that are missing, or are not for `count` nodes."""
+    return [fault for file in INDEX if (fault := _index(path, file, count)[1]) is not None]
+
+
+def _index(path: Path, file: str, count: int) -> tuple[NDArray[Any] | None, Fault | None]:
+    """The index file, memory-mapped, if it is one for `count` nodes, and else what is wrong with it."""
+    try:
+        loaded: NDArray[Any] = np.load(path / file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        return None, Fault(file, None, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    if loaded.dtype != np.dtype(INDEX[file]) or loaded.shape != (count,):
+        return None, Fault(file, None, f"holds {loaded.shape} {loaded.dtype}, not one entry for each node")
+    return loaded, None
 
 
 class NodeCheck:
@@ -36,31 +52,13 @@ class NodeCheck:
         return np.frombuffer(self._type_ids, np.int32)
 
     def faults(self) -> Iterator[Fault]:
-        """Every fault of the node files and of the index."""
-        offsets, candidates, index_faults = self._index()
-        yield from index_faults
+        """Every fault of the node files, and where the index contradicts them."""
+        offsets, candidates = (_index(self._path, file, self._schema["nodes"])[0] for file in INDEX)
         count = self._schema["nodes"]
         for shard in range(-(-count // SHARD_NODES)):
             yield from self._shard_faults(shard, min(SHARD_NODES, count - shard * SHARD_NODES), offsets, candidates)
         if self.complete:
             yield from self._schema_faults()
-
-    def _index(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None, list[Fault]]:
-        faults = []
-        arrays: list[NDArray[Any] | None] = []
-        for file, dtype in ((OFFSETS, np.int64), (CANDIDATES, np.bool_)):
-            try:
-                loaded: NDArray[Any] = np.load(self._path / file, mmap_mode="r", allow_pickle=False)
-            except (OSError, ValueError, EOFError) as error:
-                faults.append(Fault(file, None, f"cannot be read: {getattr(error, 'strerror', None) or error}"))
-                arrays.append(None)
-                continue
-            if loaded.dtype != dtype or loaded.shape != (self._schema["nodes"],):
-                faults.append(Fault(file, None, f"holds {loaded.shape} {loaded.dtype}, not one entry for each node"))
-                arrays.append(None)
-            else:
-                arrays.append(loaded)
-        return arrays[0], arrays[1], faults
 
     def _shard_faults(
         self, shard: int, count: int, offsets: NDArray[Any] | None, candidates: NDArray[Any] | None

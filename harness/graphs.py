@@ -5,7 +5,6 @@ The data directory holds `exports/<name>`. It may be shared and read-only once t
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-from exporter import Export, ExportError, Progress, biogo_sources, export_stark, export_tables
+from exporter import Export, ExportError, Progress, biogo_sources, check_files, export_stark, export_tables
 from exporter.stark import DATASETS
 from harness import stark
 from harness.config import APP
@@ -22,7 +21,6 @@ from harness.errors import UserError
 from harness.suggest import hint
 
 EMBEDDED = "biogo"
-_CHUNK = 1 << 20
 
 Notice = Callable[[str], None]
 
@@ -103,34 +101,16 @@ def list_graphs(data: Path) -> list[Listing]:
 
 
 def verify(export: Export) -> None:
-    """Compare every file that an agent or a score depends on with the manifest. Raises UserError at the first fault."""
-    entries = export.manifest["files"]
-    for path in sorted(export.files.rglob("*")):
-        name = str(path.relative_to(export.path))
-        if name not in entries and not (path.is_dir() and not path.is_symlink()):
-            raise _damaged(export, f"{name} was not written by the export")
-    for name, entry in entries.items():
-        try:
-            same = _sha256(export.path / name) == entry["sha256"]
-        except OSError as error:
-            raise _damaged(export, f"{name}: {(error.strerror or 'unreadable').lower()}") from None
-        if not same:
-            raise _damaged(export, f"{name} is not as it was written")
-
-
-def _damaged(export: Export, what: str) -> UserError:
-    return UserError(
-        f"the export {export.path} is damaged or was changed: {what}",
-        f"`harness check {export.path}` lists every fault; export the graph anew",
-    )
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+    """Raise UserError for the first fault that `harness check` finds without parsing nodes and edges."""
+    try:
+        faults = check_files(export.path)
+    except ExportError as error:
+        raise UserError(str(error), error.hint) from None
+    if faults:
+        raise UserError(
+            f"the export {export.path} is damaged or was changed: {faults[0]}",
+            f"`harness check {export.path}` lists every fault; export the graph anew",
+        )
 
 
 def _open(path: Path) -> Graph:

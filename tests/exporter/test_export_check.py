@@ -130,6 +130,13 @@ def test_a_link_in_place_of_a_file(export: Export, tmp_path: Path) -> None:
     assert told(export) == [f"{CITES}: not a regular file"]
 
 
+@pytest.mark.parametrize("place", ["files/nodes/more", "files/q", "queries/q"])
+@pytest.mark.parametrize("target", ["../queries", "/", "nowhere"])
+def test_a_link_more_than_was_written(export: Export, place: str, target: str) -> None:
+    (export.path / place).symlink_to(target)
+    assert told(export) == [f"{place}: not in the manifest"]
+
+
 def test_cut_and_lengthened_shards(export: Export) -> None:
     edit(export, NODES, lambda data: data[:-1])
     assert f"{NODES}:5: no line feed at the end" in told(export)
@@ -203,6 +210,10 @@ def test_no_export_at_all(tmp_path: Path) -> None:
         ("manifest.json", lambda data: b"[]", r"manifest\.json is not a JSON object"),
         ("manifest.json", lambda data: data.replace(b'"format": 1', b'"format": 2'), "format 2, but this version"),
         ("manifest.json", lambda data: data.replace(b'"nodes"', b'"knots"'), r"manifest\.json has no nodes"),
+        ("manifest.json", lambda data: data.replace(b'"nodes": 5', b'"nodes": 3'), "has 3 nodes, the schema 5"),
+        ("index/offsets.npy", lambda data: data[:-1], r"cannot read .*offsets\.npy"),
+        ("index/candidates.npy", lambda data: b"", r"cannot read .*candidates\.npy"),
+        ("index/candidates.npy", lambda data: data.replace(b"(5,)", b"(4,)"), r"candidates\.npy does not belong"),
     ],
 )
 def test_opening_a_damaged_export(export: Export, file: str, change: Callable[[bytes], bytes], message: str) -> None:
@@ -212,9 +223,10 @@ def test_opening_a_damaged_export(export: Export, file: str, change: Callable[[b
     assert caught.value.hint
 
 
-def test_opening_an_export_with_a_file_gone(export: Export) -> None:
-    (export.path / CITES).unlink()
-    with pytest.raises(ExportError, match=r"damaged export: .*01\.tsv: No such file"):
+@pytest.mark.parametrize("file", [CITES, QUERIES, "index/offsets.npy", "index/candidates.npy"])
+def test_opening_an_export_with_a_file_gone(export: Export, file: str) -> None:
+    (export.path / file).unlink()
+    with pytest.raises(ExportError, match=rf"damaged export: .*{re.escape(file)}.* No such file"):
         Export.open(export.path)
 
 
