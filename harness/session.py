@@ -28,6 +28,7 @@ from harness.questions import Question
 from harness.runconfig import Listener, RunConfig, RunOutcome
 from harness.rundir import RunFolder
 from harness.slot import NoSlot, SandboxPool, SandboxSlot
+from harness.text import once
 from harness.tools.ark import Selection
 from harness.tools.graph import Graph
 from harness.tools.kit import Toolkit, needs_graph
@@ -71,7 +72,11 @@ class Run:
         self._spending = Spending(config.budget, records, config.cost_of)
         names = config.mode.tools
         client = config.mode.view.client
-        graph = Graph(config.export, Index.open(config.export)) if client or needs_graph(names) else None
+        graph = (
+            Graph(config.export, Index.open(config.export, progress=once(listener.notice)))
+            if client or needs_graph(names)
+            else None
+        )
         self._toolkit = Toolkit(names, config.mode.neighbors, graph)
         self._client = Toolkit(TOOLS, config.mode.neighbors, graph) if client else None
         self._system = system_for(config.mode, config.export.schema)

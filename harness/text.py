@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from rich.cells import cell_len, set_cell_size
 
@@ -67,3 +68,15 @@ def money(value: float | None) -> str:
 
 def _escape(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
+
+
+def once(notice: Callable[[str], None]) -> Callable[[str, int, int], None]:
+    """A progress callback that tells of each stage of an index when it begins, and no more."""
+    told: set[str] = set()
+
+    def progress(stage: str, _: int, __: int) -> None:
+        if stage not in told:
+            told.add(stage)
+            notice(f"building the {stage} of the graph, once")
+
+    return progress

@@ -71,13 +71,13 @@ def takes_settings(name: str) -> bool:
     return name not in _PLAIN and name.partition(":")[0] not in _WITH_ARGUMENT
 
 
-def make_own(name: str, export: Export, k: int) -> Backbone:
+def make_own(name: str, export: Export, k: int, notice: _Notice = lambda _: None) -> Backbone:
     """A mode's own model: `bm25`, which ranks `k` nodes. Raises UserError for another name."""
     from harness.backbones.bm25 import Bm25Backbone
 
     if name != Bm25Backbone.name:
         raise UserError(f"unknown backbone '{name}' of a mode", f"there is {Bm25Backbone.name}")
-    return Bm25Backbone(export, k)
+    return Bm25Backbone(export, k, notice)
 
 
 def _endpoint(profile: Profile, notice: _Notice) -> tuple[Backbone, Profile]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from exporter import Export
 from exporter.index import open_baseline
 from harness.messages import Entry, Reply, Request
+from harness.text import once
 
 
 class Bm25Backbone:
@@ -12,9 +15,9 @@ class Bm25Backbone:
 
     name = "bm25"
 
-    def __init__(self, export: Export, k: int) -> None:
+    def __init__(self, export: Export, k: int, notice: Callable[[str], None] = lambda _: None) -> None:
         """Opens the baseline's index, built where it isn't there. Raises ExportError."""
-        self._baseline = open_baseline(export)
+        self._baseline = open_baseline(export, progress=once(notice))
         self._k = k
 
     def complete(self, request: Request) -> Reply:

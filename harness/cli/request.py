@@ -151,7 +151,7 @@ class Models:
         In a dry run one that lacks only its key is a profile, with what is lacking. Raises UserError.
         """
         if mode.backbone is not None and export is not None:
-            return make_own(mode.backbone, export, mode.answer.max_ids), bare_profile(mode.backbone), None
+            return make_own(mode.backbone, export, mode.answer.max_ids, notice), bare_profile(mode.backbone), None
         overrides = merge(mode.model, self._overrides) if takes_settings(self._request.model) else self._overrides
         key = repr(sorted(overrides.items()))
         if key not in self._made:
