@@ -14,7 +14,8 @@ from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.modes import Mode, load_mode, policy_names
 from harness.observe import Observation
 from harness.spill import Spills
-from harness.tools import ToolContext, make_toolbox
+from harness.tools import ToolContext
+from harness.tools.kit import make_toolbox
 from sandbox import Backend, Spec
 
 
