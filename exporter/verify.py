@@ -186,7 +186,9 @@ def _query_faults(path: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(MANIFEST, None, f"'queries' says {manifest['queries']}, but there are {dict(splits)}")
 
 
-def _question_problem(question: dict[str, Any], manifest: dict[str, Any], seen: dict[str, dict[str, Any]]) -> str | None:
+def _question_problem(
+    question: dict[str, Any], manifest: dict[str, Any], seen: dict[str, dict[str, Any]]
+) -> str | None:
     """What is wrong with a question. The same one may stand in several splits."""
     if not isinstance(question["query"], str) or not isinstance(question["split"], str):
         return "'query' and 'split' must be texts"
