@@ -16,10 +16,13 @@ from exporter.view import View as ExportView
 from exporter.view import Words
 from harness.errors import UserError
 from harness.fuse import Fusion
-from harness.settings import build, merge
+from harness.settings import LONGEST, SMALLEST_WINDOW, build, check_range, merge
 from harness.suggest import hint
 from sandbox import Limits as SandboxLimits
 from sandbox.contract import Programs
+
+LARGEST = 64 * 1024 * 1024  # MiB, 64 TiB: what an x86-64 kernel can address
+FEWEST_PIDS = 16  # for the shell, its pipes and the harness's own processes beside them
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class Limits:
     warn_seconds: float = 180.0
     last_turn: bool = True  # at a limit, one more turn without tools to answer
 
+    def __post_init__(self) -> None:
+        check_range(self, "turns", "tokens", "format_errors", least=1)
+        check_range(self, "seconds", "wall_seconds", above=0, most=LONGEST)
+        check_range(self, "cost", above=0)
+        check_range(self, "warn_turns", "warn_seconds", least=0)
+
 
 @dataclass(frozen=True)
 class Output:
@@ -66,6 +75,13 @@ class Output:
     call_seconds: float = 120.0  # when the agent asks for no timeout
     call_seconds_max: float = 600.0
     blob_bytes: int = 8 * 1024 * 1024  # whole outputs up to this size are kept in the run folder
+
+    def __post_init__(self) -> None:
+        check_range(self, "cap", least=100, most=100_000_000)
+        check_range(self, "lines", least=2)
+        check_range(self, "line_cap", least=10)
+        check_range(self, "call_seconds", "call_seconds_max", above=0, most=LONGEST)
+        check_range(self, "blob_bytes", least=0, most=1_000_000_000)
 
 
 @dataclass(frozen=True)
@@ -81,8 +97,10 @@ class Context:
     keep_turns: int = 3  # results of the last turns are never cleared
 
     def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.high <= 1:
-            raise ValueError("low and high are shares of the window, low the lower one")
+        check_range(self, "window", "most", least=SMALLEST_WINDOW)
+        check_range(self, "high", above=0, most=1)
+        check_range(self, "low", least=0, most=self.high)
+        check_range(self, "sliding_from", "keep_turns", least=0)
 
 
 @dataclass(frozen=True)
@@ -91,6 +109,9 @@ class Answer:
 
     source: Literal["message", "tool", "names", "selection"] = "message"  # names: in the message, mapped to ids
     max_ids: int = 20
+
+    def __post_init__(self) -> None:
+        check_range(self, "max_ids", least=1)
 
 
 @dataclass(frozen=True)
@@ -102,8 +123,7 @@ class Agents:
     seed: int = 0  # for the fusion `random`
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"agents.count is {self.count}; it must be at least 1")
+        check_range(self, "count", least=1)
 
 
 Ranking = Literal["substring", "bm25"]
@@ -133,7 +153,12 @@ class Sandbox:
     base: str | None = None
 
     def __post_init__(self) -> None:
-        self.limits()  # refuses impossible combinations
+        check_range(self, "scratch", "tmp", "shm", "file_size", least=1, most=LARGEST)
+        check_range(self, "memory", most=LARGEST)
+        self.limits()  # refuses less memory than scratch takes
+        check_range(self, "pids", least=FEWEST_PIDS, most=4_194_304)  # Linux's own limit
+        check_range(self, "cpus", least=0.01, most=8_192)
+        check_range(self, "cpu_seconds", least=1, most=LONGEST)
 
     def limits(self) -> SandboxLimits:
         """The same in the sandbox's own units (bytes)."""

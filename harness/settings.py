@@ -6,6 +6,7 @@ Unknown keys and wrong types are errors that name what is possible.
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 import types
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,9 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 from harness.errors import UserError
 
 T = TypeVar("T")
+
+LONGEST = 2_000_000  # seconds, 23 days: what a wait on a socket can take
+SMALLEST_WINDOW = 1_000  # tokens; no prompt and answer fit into less
 
 
 def build(cls: type[T], data: Mapping[str, Any], where: str) -> T:
@@ -29,6 +33,24 @@ def build(cls: type[T], data: Mapping[str, Any], where: str) -> T:
         return cls(**values)
     except (TypeError, ValueError) as error:  # a field without a value; a value that __post_init__ refuses
         raise UserError(f"{where}: {error}") from None
+
+
+def check_range(
+    settings: object, *names: str, least: float | None = None, above: float | None = None, most: float | None = None
+) -> None:
+    """Raise ValueError, with the range, for a field of `settings` outside of it. None is in every range.
+
+    `least` and `most` are in the range, `above` is not.
+    """
+    for name in names:
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        low = least if above is None else above
+        if (low is not None and (value < low or value == above)) or (most is not None and value > most):
+            ends = [] if low is None else [f"at least {low:,}" if above is None else f"greater than {above:,}"]
+            ends += [] if most is None else [f"at most {most:,}"]
+            raise ValueError(f"{name} is {value:,}; it must be {' and '.join(ends)}")
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,11 +109,13 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, where: str) -> Any:
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+    odd = isinstance(value, float) and not math.isfinite(value)
+    odd = odd or (isinstance(value, int) and abs(value) > _LARGEST)
+    as_float = hint is float and isinstance(value, int)
+    if odd or not (as_float or isinstance(value, hint)) or (isinstance(value, bool) and hint is not bool):
         raise UserError(f"{where} takes {_NAMES.get(hint, hint.__name__)}, not {value!r}")
-    return value
+    return float(value) if as_float else value
 
 
+_LARGEST = 2**53  # whole numbers that JSON carries safely (RFC 8259, section 6)
 _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a table"}

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from harness.config import config_path, load_config
 from harness.errors import UserError
 from harness.prices import Prices
-from harness.settings import build, merge
+from harness.settings import LONGEST, SMALLEST_WINDOW, build, check_range, merge
 from harness.suggest import hint
 
 DEFAULT_MODEL = "gpt-6-luna"
@@ -66,9 +66,12 @@ class Profile:
             raise ValueError(f"extra_body can't hold {', '.join(sorted(taken))}")
         if self.api == "responses" and self.seed is not None:
             raise ValueError("seed is no parameter of the responses API")
-        for name in ("window", "timeout", "connect_timeout", "idle_timeout", "tries"):
-            if (value := getattr(self, name)) is not None and value <= 0:
-                raise ValueError(f"{name} must be greater than 0")
+        check_range(self, "window", least=SMALLEST_WINDOW)
+        check_range(self, "max_output", "tries", least=1)
+        check_range(self, "temperature", least=0, most=2)
+        check_range(self, "top_p", above=0, most=1)
+        check_range(self, "timeout", "connect_timeout", "idle_timeout", above=0, most=LONGEST)
+        check_range(self, "backoff", "backoff_max", "max_wait", least=0, most=LONGEST)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain tables and values for manifests and listings; never a key."""

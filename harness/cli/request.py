@@ -20,10 +20,13 @@ from harness.fuse import Fusion
 from harness.graphs import Graph, data_directory, open_graph, verify
 from harness.ledger import RetryPolicy
 from harness.messages import Backbone
-from harness.modes import Mode, load_mode
+from harness.modes import Mode, Sandbox, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
 from harness.settings import build, merge, parse_assignments
+from harness.slot import total_memory
+from harness.tools.kit import needs_sandbox
+from sandbox.contract import MiB
 
 RUNS = Path("runs")
 
@@ -97,6 +100,8 @@ class Request:
             raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
         budget = _budget(settings.pop("run", {}))
         modes = [load_mode(name, settings) for name in self.modes]
+        for mode in modes:
+            _check_memory(mode)
         data = data_directory(self.data_dir)
         models = Models(self, of_model)
         for mode in modes:
@@ -177,6 +182,16 @@ def _budget(table: Any) -> Budget:
     if not isinstance(table, Mapping):
         raise UserError("--set run takes a limit of the run", "for example: --set run.tokens=5_000_000")
     return build(Budget, table, "--set run")
+
+
+def _check_memory(mode: Mode) -> None:
+    """Raise UserError for a sandbox that may take more than this machine has, unless it's the default."""
+    most = max(total_memory() // MiB, Sandbox().memory)
+    if needs_sandbox(mode.tools) and mode.sandbox.memory > most:
+        raise UserError(
+            f"sandbox.memory is {mode.sandbox.memory:,} MiB; it must be at most {most:,}, this machine's memory",
+            "leave it out, or --set sandbox.memory=MIB",
+        )
 
 
 def _check_prices(budget: Budget, modes: Iterable[Mode], profile: Profile) -> None:

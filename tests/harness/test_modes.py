@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.errors import UserError
@@ -56,6 +58,60 @@ def test_a_wrong_setting_is_one_line_that_helps(assignment: str, message: str, h
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "outside", "allowed", "says"),
+    [
+        ("limits.turns", (0, -5), (1, 2**53), "at least 1"),
+        ("limits.tokens", (0,), (1, "none"), "at least 1"),
+        ("limits.format_errors", (0,), (1,), "at least 1"),
+        ("limits.seconds", (0, -1, 1e12), (0.01, 2_000_000), "greater than 0 and at most 2,000,000"),
+        ("limits.wall_seconds", (0, 1e12), (1, "none"), "greater than 0"),
+        ("limits.cost", (0, -0.5), (0.01, "none"), "greater than 0"),
+        ("limits.warn_turns", (-1,), (0,), "at least 0"),
+        ("limits.warn_seconds", (-1,), (0,), "at least 0"),
+        ("output.cap", (0, -1, 10**12), (100,), "at least 100 and at most"),
+        ("output.lines", (0, 1), (2, "none"), "at least 2"),
+        ("output.line_cap", (0,), (10, "none"), "at least 10"),
+        ("output.call_seconds", (0, 1e12), (0.5,), "greater than 0"),
+        ("output.call_seconds_max", (-1, 1e12), (0.5,), "greater than 0"),
+        ("output.blob_bytes", (-1, 10**12), (0,), "at least 0"),
+        ("context.window", (0, 10), (1_000, "none"), "at least 1,000"),
+        ("context.most", (10,), (1_000, "none"), "at least 1,000"),
+        ("context.high", (2, 0, -1), (1, 0.5), "greater than 0 and at most 1"),
+        ("context.low", (0.8, -1), (0, 0.75), "at least 0 and at most 0.75"),
+        ("context.sliding_from", (-1,), (0,), "at least 0"),
+        ("context.keep_turns", (-1,), (0,), "at least 0"),
+        ("answer.max_ids", (0, -1), (1,), "at least 1"),
+        ("agents.count", (0,), (1,), "at least 1"),
+        ("sandbox.memory", (-1, 2**40), (2048,), "at "),
+        ("sandbox.scratch", (0, -16), (1,), "at least 1"),
+        ("sandbox.tmp", (0, 2**40), (1,), "at least 1"),
+        ("sandbox.shm", (0,), (1,), "at least 1"),
+        ("sandbox.file_size", (0, 2**44), (1,), "at least 1"),
+        ("sandbox.pids", (1, 0, -1, 15, 2**30), (16,), "at least 16 and at most"),
+        ("sandbox.cpus", (0, -1), (0.01, 4), "at least 0.01"),
+        ("sandbox.cpu_seconds", (0, 0.5), (1,), "at least 1"),
+    ],
+)
+def test_ranges(key: str, outside: tuple[Any, ...], allowed: tuple[Any, ...], says: str) -> None:
+    for value in outside:
+        with pytest.raises(UserError, match=rf"{key.partition('.')[2]} is .* must be .*{says}"):
+            load_mode("files", parse_assignments([f"{key}={value}"]))
+    for value in allowed:
+        load_mode("files", parse_assignments([f"{key}={value}"]))
+
+
+def test_every_number_has_a_range() -> None:
+    """No setting takes a number that no JSON can hold, or one that is far from what can be meant."""
+    free = {"agents.seed"}
+    mode = load_mode("files").as_dict()
+    keys = [f"{table}.{key}" for table, values in mode.items() if isinstance(values, dict) for key in values]
+    for key in keys:
+        for value in ("nan", "inf", "-inf", str(2**53 + 1), *(() if key in free else ("-7",))):
+            with pytest.raises(UserError):
+                load_mode("files", parse_assignments([f"{key}={value}"]))
 
 
 def test_an_unknown_mode_names_those_there_are() -> None:
