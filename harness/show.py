@@ -67,6 +67,7 @@ class AttemptPrinter:
         self._printers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
             "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
+            "client_call": self._client_call,
         }  # fmt: skip
 
     def print(self, record: AttemptRecord) -> None:
@@ -91,6 +92,9 @@ class AttemptPrinter:
         self._say(f"mode {event['mode']}, agent {event['agent'] + 1}, attempt {event['attempt'] + 1}", "dim")
         tools = ", ".join(tool["name"] for tool in event["tools"])
         self._say(f"tools: {tools or 'none'}", "dim")
+        if event.get("system"):
+            self._rule("system prompt")
+            self._text(event["system"])
         self._rule("prompt")
         self._text(event["prompt"])
 
@@ -147,6 +151,16 @@ class AttemptPrinter:
             arguments = {name: value for name, value in arguments.items() if name != key}
         for name, value in arguments.items():
             self._say(f"{line(name)}: {line(str(value))}")
+
+    def _client_call(self, event: Mapping[str, Any]) -> None:
+        """A call of a graph tool that a command made."""
+        given = ", ".join(f"{line(name)}={line(repr(value))}" for name, value in event["arguments"].items())
+        failed = ", an error" if event["error"] else ""
+        self._say(
+            f"{line(event['name'])}({given}): {count_of(event['characters'], 'character')},"
+            f" {duration(event['seconds'])}{failed}, called by {line(event['program'])}",
+            "cyan",
+        )
 
     def _clear(self, event: Mapping[str, Any]) -> None:
         what = count_of(len(event["call_ids"]), "result")

@@ -110,20 +110,21 @@ class Items:
         self._makers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
             "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
+            "client_call": self._client_call,
         }  # fmt: skip
 
     def item(self, position: int) -> dict[str, Any]:
         """One event, its long texts folded. Raises IndexError and OSError."""
         event, place = self._index.event(position), self._index.lines[position]
-        base = {"line": position, "type": place.kind or "damaged", "turn": place.turn}
-        if event is None:
+        base = {"line": position, "type": place.kind if place.kind in self._makers else "damaged", "turn": place.turn}
+        if event is None or place.kind not in self._makers:
             return {**base, "text": _folded(self._index.raw(position).decode("utf-8", "replace"), _ARGUMENT)}
         return {**base, **self._makers[place.kind](event)}
 
     def more(self, position: int, part: str, start: int) -> dict[str, Any]:
-        """A page of a text of an event: `output`, `text`, `reasoning`, or `argument:NAME`. Raises KeyError."""
+        """A page of a text: `output`, `text`, `system`, `reasoning`, or `argument:NAME`. Raises KeyError."""
         event = self._index.event(position)
-        if event is None:
+        if event is None or event["type"] not in self._makers:
             return _page(self._index.raw(position).decode("utf-8", "replace"), start)
         if part == "output" and event["type"] == "result":
             return self._output(event, start, PAGE)
@@ -133,6 +134,8 @@ class Items:
             name = part.removeprefix("argument:")
             text, language = _argument(event["name"], name, event["arguments"][name])
             return _page(text, start, language)
+        if part == "system" and event["type"] == "start":
+            return _page(event.get("system", ""), start)
         if part == "text":
             return _page(str(event["prompt"] if event["type"] == "start" else event["text"]), start)
         raise KeyError(part)
@@ -146,7 +149,10 @@ class Items:
 
     def _start(self, event: Mapping[str, Any]) -> dict[str, Any]:
         tools = [line(tool["name"]) for tool in event["tools"][:_ARGUMENTS]]
-        return {"text": _folded(event["prompt"], _PROMPT), "tools": tools}
+        return {
+            "text": _folded(event["prompt"], _PROMPT), "tools": tools,
+            "system": _folded(event.get("system", ""), _PROMPT),
+        }  # fmt: skip
 
     def _request(self, event: Mapping[str, Any]) -> dict[str, Any]:
         wanted = ("entries", "bytes", "tokens_estimate")
@@ -187,6 +193,14 @@ class Items:
         begin, end = (min(max(place - start, 0), len(text)) for place in (begin, end))
         pieces: list[Any] = [plain(text[:begin]), *id_pieces(text[begin:end], self._nodes), plain(text[end:])]
         return {"pieces": [piece for piece in pieces if piece], "next": following}
+
+    def _client_call(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """A call of a graph tool that a command made."""
+        return {
+            "name": line(event["name"]), "program": line(event["program"])[:_ARGUMENT],
+            "arguments": plain(orjson.dumps(event["arguments"]).decode())[:_ARGUMENT],
+            **{key: event[key] for key in ("characters", "seconds", "error")},
+        }  # fmt: skip
 
     def _clear(self, event: Mapping[str, Any]) -> dict[str, Any]:
         return {"count": len(event["call_ids"]), "before": event["tokens_before"], "after": event["tokens_after"]}

@@ -15,9 +15,15 @@ export function replyLine(item) {
 
 const MAKERS = {
   start: (item, at) => el("div", { class: "item" },
-    el("p", { class: "dim" }, `tools: ${item.tools.join(", ") || "none"}`), folded(item.text, at, item.line, "text", "prompt")),
+    el("p", { class: "dim" }, `tools: ${item.tools.join(", ") || "none"}`),
+    item.system.text && [el("p", { class: "dim" }, "system prompt:"), folded(item.system, at, item.line, "system", "prompt"),
+      el("p", { class: "dim" }, "prompt:")],
+    folded(item.text, at, item.line, "text", "prompt")),
   reply,
   result,
+  client_call: (item) => el("div", { class: "item client" }, el("strong", null, item.name), " ", el("code", null, item.arguments), " ",
+    item.error && chip("error", "bad"),
+    el("span", { class: "dim" }, `${count(item.characters, "character")}, ${seconds(item.seconds)}, called by ${item.program}`)),
   clear: (item) => note(`cleared ${count(item.count, "result")}: about ${number(item.before)} tokens before, ${number(item.after)} after`),
   notice: (item, at) => el("div", { class: "item note" }, "the harness said: ", folded(item.text, at, item.line, "text", "said")),
   answer: (item) => el("div", { class: "item" },
@@ -25,7 +31,7 @@ const MAKERS = {
   end: (item) => el("div", { class: "item" },
     el("p", null, "ended: ", el("strong", null, item.stop), item.limit ? `, ${item.limit} reached` : ""),
     item.error && el("pre", { class: "bad" }, item.error)),
-  damaged: (item, at) => el("div", { class: "item" }, note(`line ${item.line + 1} is not an event as the schema has it`),
+  damaged: (item, at) => el("div", { class: "item" }, note(`line ${item.line + 1} is no event that this page knows`),
     folded(item.text, at, item.line, "text", "output")),
 };
 

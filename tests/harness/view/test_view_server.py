@@ -226,6 +226,28 @@ class TestRoutes:
 
 
 class TestDamagedAndOther:
+    def test_calls_from_a_program_and_a_system_prompt(self, run: Path, tmp_path: Path) -> None:
+        copy = tmp_path / "copy"
+        shutil.copytree(run, copy)
+        path = copy / "trajectories" / "q2" / "0-0.jsonl"
+        start, *others = [json.loads(line) for line in path.read_bytes().splitlines()]
+        called = {
+            "schema_version": 1, "seq": 9, "time": 1.0, "type": "client_call", "turn": 1, "name": "search",
+            "arguments": {"query": "x\u202e"}, "program": "find.py\x1b[2J", "characters": 70, "seconds": 0.1,
+            "error": True,
+        }  # fmt: skip
+        lines = [{**start, "system": "Be brief. " * 100}, called, *others]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        with viewing(copy) as server:
+            first, second, *_ = ask(server, "items", run=0, q="q2")["items"]
+            assert first["system"]["text"].startswith("Be brief. ")
+            rest = ask(server, "text", run=0, q="q2", line=0, part="system", start=first["system"]["next"])
+            assert first["system"]["text"] + rest["text"] == "Be brief. " * 100
+            assert (second["arguments"], second["program"]) == ('{"query":"x\\u202e"}', "find.py\\x1b[2J")
+        text = run_cli("show", str(copy), "q2").stdout
+        assert "search(query='x\\u202e'): 70 characters, 0.1 s, an error, called by find.py\\x1b[2J" in text
+        assert "system prompt ---" in text
+
     def test_several_agents_make_one_row(self, tmp_path: Path) -> None:
         export = make_export(tmp_path, "g", [Ask("q1", (7,))])
         mode = load_mode("files").as_dict()
