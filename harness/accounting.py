@@ -39,6 +39,11 @@ class Account:
         """Whether the run is being stopped."""
         return self._cancel.is_set()
 
+    @property
+    def replied(self) -> bool:
+        """Whether the model has replied to any request."""
+        return bool(self.usages)
+
     @contextmanager
     def time(self, part: Literal["model", "sandbox"]) -> Iterator[None]:
         """Count the seconds of the block to a part of the wall time."""

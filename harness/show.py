@@ -6,6 +6,7 @@ Everything in a trajectory is of unknown origin, so control characters are writt
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from harness.text import count_of, duration, line, money, number, plain, shorten
 _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
 _QUESTION_WIDTH = 60
+_REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
 RIGHT = "      rrrr"  # which of its columns are figures
 _CODE = {"bash": ("command", "bash")}  # tool -> the argument that holds code, and its language
@@ -56,6 +58,15 @@ def total_cost(records: Iterable[AttemptRecord]) -> float | None:
     """US dollars of all these attempts; None where one's are unknown."""
     costs = [record.cost for record in records]
     return None if None in costs else math.fsum(cost for cost in costs if cost is not None)
+
+
+def failures(records: Iterable[AttemptRecord]) -> list[str]:
+    """Why attempts failed that did not fail by being stopped: one line a reason, the commonest first."""
+    failed = [record for record in records if record.is_infrastructure and record.stop_reason != "interrupted"]
+    reasons = Counter(f"{record.stop_reason}: {line(record.error or 'no reason is recorded')}" for record in failed)
+    shown = [f"{count_of(count, 'attempt')} failed, {reason}" for reason, count in reasons.most_common(_REASONS)]
+    more = len(reasons) - len(shown)
+    return [*shown, f"and {count_of(more, 'other reason')}"] if more else shown
 
 
 class AttemptPrinter:

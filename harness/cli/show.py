@@ -15,7 +15,7 @@ from harness.cli.output import notice, table
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
 from harness.saved import SavedRun
-from harness.show import HEADER, RIGHT, AttemptPrinter, question_rows
+from harness.show import HEADER, RIGHT, AttemptPrinter, failures, question_rows
 
 _MANY = 200  # trajectories that take a while to read
 
@@ -42,6 +42,7 @@ def command(run: Path, query: str | None, agent: int | None, attempt: int | None
     saved = SavedRun.open(run)
     if query is None:
         text = table(HEADER, question_rows(saved, _classes(saved, no_classes)), RIGHT) + "\n"
+        text += "".join(f"{reason}\n" for reason in failures(saved.records))
         if saved.lacking:
             text += f"gold is not known: {saved.lacking}\n"
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import _thread
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -17,77 +16,23 @@ from harness.backbones.http import HttpBackbone
 from harness.budget import Budget
 from harness.errors import BackboneError, ProbeFailed, QuotaExhausted, UserError
 from harness.events import read_events
-from harness.ledger import AttemptRecord, read_ledger
+from harness.ledger import read_ledger
 from harness.messages import Reply, Request, Usage
 from harness.modes import load_mode
-from harness.questions import Question, QuestionSet, load_questions
-from harness.runconfig import RunConfig, RunOutcome
 from harness.runfiles import read_manifest
 from harness.runner import execute, execute_all
 from harness.schemas import check_run
 from harness.settings import parse_assignments
 from sandbox import Backend, Sandbox, Spec
+from tests.support.running import Make, Notes, maker, run, stops
 from tests.support.server import Behaviour, Received, ScriptedServer, rate_limited
 from tests.support.talk import profile
-from tests.support.words import Turn, Words, bash, calls, says
-
-Make = Callable[..., RunConfig]
-
-
-class Notes:
-    """A listener that remembers."""
-
-    def __init__(self) -> None:
-        self.total = self.done = 0
-        self.records: list[AttemptRecord] = []
-        self.texts: list[str] = []
-        self.over = False
-
-    def started(self, total: int, done: int) -> None:
-        self.total, self.done = total, done
-
-    def attempt_finished(self, record: AttemptRecord, question: Question) -> None:
-        assert record.query_id == question.id
-        self.records.append(record)
-
-    def notice(self, text: str) -> None:
-        self.texts.append(text)
-
-    def closed(self) -> None:
-        self.over = True
+from tests.support.words import Words, bash, calls, says
 
 
 @pytest.fixture
 def make(biogo: Export, bwrap: Backend, tmp_path: Path) -> Make:
-    """Makes a run's configuration over the sample's first questions."""
-    questions = load_questions(biogo, splits=["all"])
-
-    def config(turns: list[Turn] | Words, count: int = 3, settings: tuple[str, ...] = (), **changes: Any) -> RunConfig:
-        chosen = QuestionSet(questions.questions[:count], questions.source, questions.sha256)
-        given = RunConfig(
-            graph="biogo",
-            export=biogo,
-            mode=load_mode("files", parse_assignments(settings)),
-            profile={"name": "words"},
-            backbone=turns if isinstance(turns, Words) else Words(turns),
-            sandboxes=bwrap,
-            questions=chosen,
-            out=tmp_path / "run",
-        )
-        return replace(given, **changes)
-
-    return config
-
-
-def run(config: RunConfig) -> tuple[RunOutcome, Notes]:
-    notes = Notes()
-    outcome = execute(config, notes)
-    assert notes.over
-    return outcome, notes
-
-
-def stops(path: Path) -> list[tuple[str, int, str]]:
-    return sorted((record.query_id, record.attempt, record.stop_reason) for record in read_ledger(path))
+    return maker(biogo, bwrap, tmp_path / "run")
 
 
 def test_every_question_is_asked_and_the_folder_keeps_its_contract(make: Make) -> None:

@@ -146,6 +146,16 @@ class TestShow:
         assert rows["q1"].endswith("$0.0100")
         assert rows["q4"].rstrip().endswith("not asked")
 
+    def test_the_list_says_why_attempts_failed(self, tmp_path: Path, export: Export) -> None:
+        down = "host: status 404: no such model\x1b[2J"
+        records = [attempt(f"q{number}", "backbone_error", error=down) for number in (1, 2)]
+        records += [attempt("q3", "sandbox_lost", error="gone"), attempt("q4", "interrupted", error="stopped")]
+        run = make_run(tmp_path / "run", export, records).path
+        assert run_cli("show", str(run)).stdout.splitlines()[-2:] == [
+            "2 attempts failed, backbone_error: host: status 404: no such model\\x1b[2J",
+            "1 attempt failed, sandbox_lost: gone",
+        ]
+
     def test_the_list_says_what_became_of_misses(self, tmp_path: Path, export: Export) -> None:
         run = make_run(tmp_path / "run", export, [attempt("q1", ids=[30]), attempt("q2", ids=[30])]).path
         write_trajectory(run)
