@@ -153,11 +153,18 @@ class AttemptPrinter:
         key, language = _CODE.get(event["name"], ("", ""))
         code = arguments.get(key)
         if isinstance(code, str):
-            syntax = Syntax(plain(code), language, theme="ansi_dark", background_color="default", word_wrap=True)
-            self._console.print(syntax)
+            self._code(plain(code), language)
             arguments = {name: value for name, value in arguments.items() if name != key}
         for name, value in arguments.items():
             self._say(f"{line(name)}: {line(str(value))}")
+
+    def _code(self, code: str, language: str) -> None:
+        """Code as it was, tabs too: what is copied from here must run. A terminal wraps it by itself."""
+        if self._console.is_terminal:
+            syntax = Syntax(code, language, theme="ansi_dark", background_color="default")
+            self._console.print(syntax.highlight(code), soft_wrap=True, end="")
+        else:
+            self._console.file.write(f"{code}\n")  # printing through rich would expand tabs
 
     def _clear(self, event: Mapping[str, Any]) -> None:
         what = count_of(len(event["call_ids"]), "result")

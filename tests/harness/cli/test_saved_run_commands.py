@@ -247,6 +247,18 @@ class TestShow:
         assert "line 50" not in text
         assert "prompt p20" not in text
 
+    @pytest.mark.parametrize("flags", [(), ("--full",)])
+    def test_commands_stand_there_as_they_were(self, tmp_path: Path, export: Export, flags: tuple[str, ...]) -> None:
+        program = "cat <<'E'\n" + "x = [" + "1234, " * 60 + "]\n\tif x:\n\n    y   =\t1  \nE"
+        run = make_run(tmp_path / "run", export, [attempt("q1", ids=[0])]).path
+        call = ToolCall("c1", "bash", json.dumps({"command": program}))
+        with TrajectoryWriter(run / trajectory_path("q1", 0, 0), run / "blobs") as log:
+            log.write("start", query_id="q1", agent=0, attempt=0, query="?", mode="files", prompt="?", tools=[])
+            log.reply(1, Reply(Entry("assistant", "", (call,)), "tool_calls", Usage(1, 0, 1, None)))
+            log.result(1, call, json.loads(call.arguments), Observation("seen"))
+            log.write("end", stop_reason="answered", limit=None, error=None)
+        assert f"\n{program}\n" in run_cli("show", str(run), "q1", *flags).stdout
+
     def test_full_folds_nothing(self, run: Path) -> None:
         text = run_cli("show", str(run), "q1", "--full").stdout
         assert "folded" not in text
