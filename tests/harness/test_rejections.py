@@ -84,6 +84,15 @@ def test_one_question_whose_request_is_rejected_does_not_stop_the_run(make: Make
     assert list(check_run(config.out)) == []
 
 
+@pytest.mark.parametrize(("price", "cost"), [(None, None), (0.5, 0.0)])
+def test_a_failed_attempt_costs_nothing_only_where_prices_are_known(
+    make: Make, price: float | None, cost: float | None
+) -> None:
+    config = make(Words([BackboneError("down")]), count=1, retry="none", cost_of=lambda _: price)
+    _, notes = run(config)
+    assert [record.cost for record in notes.records] == [cost]
+
+
 def test_many_workers_stop_at_the_second_rejection(make: Make) -> None:
     backbone = Words([RequestRejected("status 404: no such model")])
     config = make(backbone, count=12, workers=4)
