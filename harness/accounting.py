@@ -24,7 +24,8 @@ class Account:
     def __init__(self, cancel: threading.Event, cost_of: Callable[[Usage], float | None]) -> None:
         self.turn = 0
         self.usages: list[dict[str, int | None]] = []
-        self.cost: float | None = 0.0
+        # Without a reply nothing is known to be spent, but where prices are unknown that is no $0 either.
+        self.cost: float | None = None if cost_of(Usage(0, 0, 0, 0)) is None else 0.0
         self.known_cost = 0.0  # of the requests whose cost is known: what limits go by
         self.started = time.time()
         self._cancel = cancel
@@ -38,6 +39,11 @@ class Account:
     def cancelled(self) -> bool:
         """Whether the run is being stopped."""
         return self._cancel.is_set()
+
+    @property
+    def replied(self) -> bool:
+        """Whether the model has replied to any request."""
+        return bool(self.usages)
 
     @contextmanager
     def time(self, part: Literal["model", "sandbox"]) -> Iterator[None]:

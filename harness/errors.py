@@ -5,7 +5,8 @@
     ├── InfrastructureError    recorded, retried by policy, never scored as an answer; exit 3 where it stops a run
     │   ├── BackboneError      the model's endpoint failed for good
     │   │   ├── QuotaExhausted the account has no credit left: the run stops with its state saved
-    │   │   └── KeyRejected    the endpoint rejects the key: the run stops
+    │   │   ├── KeyRejected    the endpoint rejects the key: the run stops
+    │   │   └── RequestRejected  the endpoint rejects a request as it is: not retried; stops a run that has no reply yet
     │   └── ProbeFailed        the isolation probe found a hole: the run doesn't start
     └── ContextOverflow        the provider says the request does not fit its window
 
@@ -43,6 +44,10 @@ class QuotaExhausted(BackboneError):
 
 class KeyRejected(BackboneError):
     """The provider rejects the API key; retrying can't help."""
+
+
+class RequestRejected(BackboneError):
+    """The endpoint rejects this request as it is (no such model, an unknown parameter); retrying can't help."""
 
 
 class ProbeFailed(InfrastructureError):

@@ -5,8 +5,9 @@ The data directory holds `exports/<name>`. It may be shared and read-only once t
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,21 @@ def open_graph(
     if (Path(name) / "manifest.json").is_file():
         return _open(Path(name))
     raise UserError(f"unknown graph '{name}'", hint(name, graph_names(data), "graphs") + ", or a path to an export")
+
+
+def exports_in(data: Path, name: str) -> Iterator[Export]:
+    """Every export that can be opened: `data` itself if it is one, and those in the data directory.
+
+    Where `name` is the embedded sample's and it has not been exported yet, it is, if it can be.
+    """
+    places = sorted((data / "exports").glob("*"), key=lambda place: place.name != name)
+    for place in (data, *places):
+        if _is_export(place):
+            with contextlib.suppress(ExportError):
+                yield Export.open(place)
+    if name == EMBEDDED and not (data / "exports" / name).exists():
+        with contextlib.suppress(UserError, OSError):
+            yield _export_embedded(data / "exports" / name, lambda _: None)
 
 
 def graph_names(data: Path) -> list[str]:

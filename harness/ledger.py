@@ -38,6 +38,7 @@ _RETRIED: dict[RetryPolicy, frozenset[StopReason]] = {
     "none": frozenset(),
 }
 _MOST_RETRIES = 2
+REJECTED = "request_rejected"  # in a record's counts: the endpoint did not take a request as it was
 _MOST_LOST_IN_CALL = 2  # attempts whose sandbox died under a command of the agent's: the first and one retry
 
 
@@ -157,20 +158,23 @@ class AgentState:
         whole = [record for record in self.records if record.stop_reason != "interrupted"]
         return whole[0] if whole else None
 
-    def is_open(self, policy: RetryPolicy) -> bool:
-        """Whether another attempt is due.
+    def is_open(self, policy: RetryPolicy, *, anew: bool = False) -> bool:
+        """Whether another attempt is due; `anew` at the start of a session, when the endpoint may be another.
 
         An interrupted attempt is asked anew under any policy and is not counted as a retry. A sandbox lost while a
-        command of the agent's ran is retried once at most.
+        command of the agent's ran is retried once at most. One whose request the endpoint rejected is asked again by
+        a later session alone, and is not counted as a retry either.
         """
         last = self.last
         if last is None or last.stop_reason == "interrupted":
             return True
         if last.stop_reason not in _RETRIED[policy]:
             return False
+        if last.counts.get(REJECTED):
+            return anew
         if sum(record.counts.get("lost_in_call", 0) for record in self.records) >= _MOST_LOST_IN_CALL:
             return False
-        counted = [record for record in self.records if record.stop_reason != "interrupted"]
+        counted = [r for r in self.records if r.stop_reason != "interrupted" and not r.counts.get(REJECTED)]
         return len(counted) <= _MOST_RETRIES
 
 

@@ -134,13 +134,16 @@ class Plan:
     done: tuple[AttemptReplay, ...]
 
 
-def plan_replay(run: Path, kind: str, query_ids: Sequence[str] = (), *, again: bool = False) -> Plan:
+def plan_replay(
+    run: Path, kind: str, query_ids: Sequence[str] = (), *, again: bool = False, data: Path | None = None
+) -> Plan:
     """Read a run folder. `query_ids` limits the replay to some questions, `again` forgets earlier replays.
+    `data` is as in `recorded_export`.
 
     Raises UserError: no run, another export than the run's (with both digests), a question that it doesn't have.
     """
     manifest = read_manifest(run)
-    export = recorded_export(manifest, run)
+    export = recorded_export(manifest, run, data)
     try:
         records = read_ledger(run)
     except ValueError as error:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from exporter import Export
 from harness.errors import UserError
 from harness.events import read_events, trajectory_path
 from harness.fuse import answer_of, usable_ids
@@ -100,6 +101,7 @@ class RunResults:
     path: Path
     manifest: dict[str, Any]
     questions: dict[str, QuestionResult]
+    export: Export
 
     @property
     def graph(self) -> str:
@@ -185,10 +187,13 @@ _FIELDS: dict[str, Callable[[QuestionResult], Any]] = {
 }
 
 
-def read_results(run: Path, prices: PriceList | None = None) -> RunResults:
-    """Read the run folder `run`; `prices` replaces the recorded costs. Raises UserError."""
+def read_results(run: Path, prices: PriceList | None = None, data: Path | None = None) -> RunResults:
+    """Read the run folder `run`; `prices` replaces the recorded costs, `data` is as in `recorded_export`.
+
+    Raises UserError.
+    """
     manifest = read_manifest(run)
-    export = recorded_export(manifest, run)
+    export = recorded_export(manifest, run, data)
     questions = recorded_questions(manifest, export, run)
     try:
         states = fold(read_ledger(run))
@@ -200,7 +205,7 @@ def read_results(run: Path, prices: PriceList | None = None) -> RunResults:
         keys = [(question.id, agent) for agent in range(count)]
         agents = [states.get(key, AgentState(*key)) for key in keys]
         results[question.id] = _result(manifest, question, agents, export.is_candidate, prices)
-    return RunResults(run, manifest, results)
+    return RunResults(run, manifest, results, export)
 
 
 def _result(

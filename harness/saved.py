@@ -35,12 +35,15 @@ class SavedRun:
     lacking: str
 
     @classmethod
-    def open(cls, path: Path) -> SavedRun:
-        """Read a run folder. Raises UserError where it is none; a missing export is only noted in `lacking`."""
+    def open(cls, path: Path, data: Path | None = None) -> SavedRun:
+        """Read a run folder. Raises UserError where it is none; a missing export is only noted in `lacking`.
+
+        `data` is as in `recorded_export`.
+        """
         manifest = read_manifest(path)
         export, questions, lacking = None, {}, ""
         try:
-            export = recorded_export(manifest, path)
+            export = recorded_export(manifest, path, data)
             questions = {each.id: each for each in recorded_questions(manifest, export, path)}
         except UserError as error:
             lacking = str(error)

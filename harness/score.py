@@ -85,9 +85,9 @@ class RunScore:
         }
 
 
-def score_run(run: Path, prices: PriceList | None = None) -> RunScore:
-    """Score the run folder `run`; `prices` replaces the recorded costs. Raises UserError."""
-    return score_results(read_results(run, prices))
+def score_run(run: Path, prices: PriceList | None = None, data: Path | None = None) -> RunScore:
+    """Score the run folder `run`; `prices` and `data` as in `read_results`. Raises UserError."""
+    return score_results(read_results(run, prices, data))
 
 
 def score_results(results: RunResults) -> RunScore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ from harness.agent import run_attempt
 from harness.answer import Parsed
 from harness.attempt import Outcome, Task
 from harness.budget import Spending
-from harness.errors import KeyRejected, QuotaExhausted
+from harness.errors import BackboneError, KeyRejected, QuotaExhausted, RequestRejected
 from harness.events import trajectory_path
 from harness.kb.attempt import TOOLS, serve_graph
 from harness.kb.server import FOLDER
@@ -28,12 +29,14 @@ from harness.questions import Question
 from harness.runconfig import Listener, RunConfig, RunOutcome
 from harness.rundir import RunFolder
 from harness.slot import NoSlot, SandboxPool, SandboxSlot
-from harness.text import once
+from harness.text import once, shorten
 from harness.tools.ark import Selection
 from harness.tools.graph import Graph
 from harness.tools.kit import Toolkit, needs_graph
 from harness.trajectory import TrajectoryWriter
 
+_VARYING = re.compile(r"\b(?:req\w*_\w+|[0-9a-f-]*\d[0-9a-f.-]*)\b")
+_ID_WIDTH = 60
 _STOP_SECONDS = 2.0  # how long a stopped run waits for attempts to end by themselves
 
 
@@ -68,6 +71,9 @@ class Run:
         self.flights: dict[AttemptKey, _Flight] = {}
         self.limit: str | None = None
         records = read_ledger(folder.path)
+        self._replied = any(any(record.usage.values()) or not record.is_infrastructure for record in records)
+        self._rejected = 0
+        self._reasons: set[str] = set()
         self._states = fold(records)
         self._spending = Spending(config.budget, records, config.cost_of)
         names = config.mode.tools
@@ -89,7 +95,7 @@ class Run:
             agents = []
             for agent in range(self.config.mode.agents.count):
                 state = self._states.setdefault((question.id, agent), AgentState(question.id, agent))
-                if state.is_open(self.config.retry):
+                if state.is_open(self.config.retry, anew=True):
                     agents.append(Job(self, question, agent, len(state.records)))
             found.append(agents)
         total = len(found) * self.config.mode.agents.count
@@ -147,6 +153,28 @@ class Run:
         self._states[key] = state
         self.listener.attempt_finished(record, flight.job.question)
         return replace(flight.job, attempt=len(state.records)) if state.is_open(self.config.retry) else None
+
+    def is_fatal(self, outcome: Outcome, account: Account) -> bool:
+        """Whether an attempt's end means that no other can fare better, so that the runs stop.
+
+        A rejected request is one odd question where the model has replied to another. Where it has replied to none
+        yet, it is the model or its settings if a second request is rejected or none is under way.
+        """
+        if isinstance(outcome.failure, QuotaExhausted | KeyRejected):
+            return True
+        self._replied = self._replied or account.replied
+        if self._replied or not isinstance(outcome.failure, RequestRejected):
+            return False
+        self._rejected += 1
+        flights = self.flights.values()
+        return not any(flight.account.replied for flight in flights) and (self._rejected > 1 or not flights)
+
+    def explain(self, query_id: str, failure: BackboneError) -> None:
+        """Say why an attempt failed, once for each reason; figures and ids in it make it no other reason."""
+        reason = _VARYING.sub("#", str(failure))
+        if reason not in self._reasons:
+            self._reasons.add(reason)
+            self.listener.notice(f"{shorten(query_id, _ID_WIDTH)} failed: {failure}")
 
     def outcome(self, interrupted: bool) -> RunOutcome:
         """What the run has come to."""
@@ -239,9 +267,12 @@ class Session:
         outcome = run.attempt(flight, self._pool)
         with self._lock:
             following = run.land(flight, outcome)
-            if isinstance(outcome.failure, QuotaExhausted | KeyRejected):
+            if outcome.failure is not None and run.is_fatal(outcome, flight.account):
                 self._give_up(outcome.failure)
-            elif following is not None and not self._cancel.is_set():
+                return
+            if isinstance(outcome.failure, BackboneError) and outcome.stop_reason == "backbone_error":
+                run.explain(job.question.id, outcome.failure)
+            if following is not None and not self._cancel.is_set():
                 self._put(following)
 
     def _give_up(self, error: BaseException) -> None:

@@ -6,6 +6,7 @@ Everything in a trajectory is of unknown origin, so control characters are writt
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from harness.text import count_of, duration, line, money, number, plain, shorten
 _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
 _QUESTION_WIDTH = 60
+_REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
 RIGHT = "      rrrr"  # which of its columns are figures
 _CODE = {"bash": ("command", "bash")}  # tool -> the argument that holds code, and its language
@@ -56,6 +58,15 @@ def total_cost(records: Iterable[AttemptRecord]) -> float | None:
     """US dollars of all these attempts; None where one's are unknown."""
     costs = [record.cost for record in records]
     return None if None in costs else math.fsum(cost for cost in costs if cost is not None)
+
+
+def failures(records: Iterable[AttemptRecord]) -> list[str]:
+    """Why attempts failed that did not fail by being stopped: one line a reason, the commonest first."""
+    failed = [record for record in records if record.is_infrastructure and record.stop_reason != "interrupted"]
+    reasons = Counter(f"{record.stop_reason}: {line(record.error or 'no reason is recorded')}" for record in failed)
+    shown = [f"{count_of(count, 'attempt')} failed, {reason}" for reason, count in reasons.most_common(_REASONS)]
+    more = len(reasons) - len(shown)
+    return [*shown, f"and {count_of(more, 'other reason')}"] if more else shown
 
 
 class AttemptPrinter:
@@ -146,8 +157,7 @@ class AttemptPrinter:
         key, language = _CODE.get(event["name"], ("", ""))
         code = arguments.get(key)
         if isinstance(code, str):
-            syntax = Syntax(plain(code), language, theme="ansi_dark", background_color="default", word_wrap=True)
-            self._console.print(syntax)
+            self._code(plain(code), language)
             arguments = {name: value for name, value in arguments.items() if name != key}
         for name, value in arguments.items():
             self._say(f"{line(name)}: {line(str(value))}")
@@ -161,6 +171,14 @@ class AttemptPrinter:
             f" {duration(event['seconds'])}{failed}, called by {line(event['program'])}",
             "cyan",
         )
+
+    def _code(self, code: str, language: str) -> None:
+        """Code as it was, tabs too: what is copied from here must run. A terminal wraps it by itself."""
+        if self._console.is_terminal:
+            syntax = Syntax(code, language, theme="ansi_dark", background_color="default")
+            self._console.print(syntax.highlight(code), soft_wrap=True, end="")
+        else:
+            self._console.file.write(f"{code}\n")  # printing through rich would expand tabs
 
     def _clear(self, event: Mapping[str, Any]) -> None:
         what = count_of(len(event["call_ids"]), "result")

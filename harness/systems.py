@@ -85,13 +85,16 @@ class _Group:
         return str(next(iter(self.runs.values())).mode["name"])
 
 
-def load_systems(folders: Sequence[Path], prices: PriceList | None = None) -> list[System]:
-    """The systems in these run and parent folders, in their order. Raises UserError."""
+def load_systems(folders: Sequence[Path], prices: PriceList | None = None, data: Path | None = None) -> list[System]:
+    """The systems in these run and parent folders, in their order; `prices` and `data` as in `read_results`.
+
+    Raises UserError.
+    """
     paths = list(dict.fromkeys(run for folder in folders for run in find_runs(folder)))
     names: dict[str, str] = {}  # the first name that a graph went by, by the digest of its export
     groups: list[_Group] = []
     for path in paths:
-        run = read_results(path, prices)
+        run = read_results(path, prices, data)
         graph = names.setdefault(run.manifest["export"]["digest"], run.graph)
         _group_for(groups, run, graph).runs[graph] = run
     return [System(label, group.runs) for label, group in zip(_labels(groups), groups, strict=True)]

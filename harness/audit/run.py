@@ -147,19 +147,23 @@ class Audit:
 
 
 def audit_run(
-    run: Path, *, processes: int | None = None, progress: Callable[[int, int], None] = lambda _done, _total: None
+    run: Path,
+    *,
+    processes: int | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    data: Path | None = None,
 ) -> Audit:
     """Audit the run folder `run`. Needs no sandbox, no key, no network.
 
     Without the run's export or questions, what needs gold is left out and `unknown` says why. `progress` is told how
-    many trajectories are done, out of how many. Raises UserError.
+    many trajectories are done, out of how many. `data` is as in `recorded_export`. Raises UserError.
     """
     manifest = read_manifest(run)
     try:
         records = read_ledger(run)
     except ValueError as error:
         raise UserError(str(error), f"`harness check {run}` says what else is wrong") from None
-    gold, export, unknown = _gold(run, manifest)
+    gold, export, unknown = _gold(run, manifest, data)
     jobs = list(_jobs(run, records, gold))
     setup = (run, int(manifest["export"]["nodes"]), export)
     part = Part()
@@ -180,10 +184,12 @@ def audit_run(
     return Audit(str(run), manifest["graph"], str(mode["name"]), str(model["name"]), facts, part, rows)
 
 
-def _gold(run: Path, manifest: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], Path | None, list[str]]:
+def _gold(
+    run: Path, manifest: dict[str, Any], data: Path | None
+) -> tuple[dict[str, tuple[int, ...]], Path | None, list[str]]:
     """Gold by question, where the export is, and what is not known."""
     try:
-        export = recorded_export(manifest, run)
+        export = recorded_export(manifest, run, data)
         questions = recorded_questions(manifest, export, run)
     except UserError as error:
         return {}, None, [str(error)]

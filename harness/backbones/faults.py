@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from harness.backbones.limiter import retry_after
-from harness.errors import BackboneError, ContextOverflow, HarnessError, KeyRejected, QuotaExhausted
+from harness.errors import BackboneError, ContextOverflow, HarnessError, KeyRejected, QuotaExhausted, RequestRejected
 
 RETRIED: Final = frozenset({408, 409, 425, 429})  # and every 5xx
 LONGEST: Final = 400  # characters of a provider's message that are kept
@@ -39,6 +39,9 @@ _QUOTA: Final = re.compile(
 )
 _QUOTA_OR_RATE: Final = re.compile(r"exceeded your current quota", re.IGNORECASE)  # Gemini's wording for both
 _KEY_LIKE: Final = re.compile(r"\bsk-[\w*-]{6,}")  # providers quote parts of the key that they reject
+_SETTINGS: Final = "the endpoint does not take what is asked of it: check the model's settings (--set model.KEY=VALUE)"
+_ADDRESS: Final = "check --model and --base-url: the endpoint has no such model, or its address has another path"
+_HINTS: Final = {404: _ADDRESS, 405: _ADDRESS, **dict.fromkeys((301, 302, 303, 307, 308), "check --base-url")}
 _RETRY_HINT: Final = re.compile(r"retry in ([0-9.]+) ?s\b|retryDelay\W+([0-9.]+)s\b", re.IGNORECASE)
 
 
@@ -83,7 +86,7 @@ def from_error(status: int, body: Any, headers: Mapping[str, str]) -> HarnessErr
         )
     if status in RETRIED or status >= 500:
         return Trouble(text, wait=wait, shared=status == 429 or wait is not None)
-    return BackboneError(text, "check --model and --base-url; `harness models` lists profiles" if status == 404 else "")
+    return RequestRejected(text, _HINTS.get(status, _SETTINGS)) if 300 <= status < 500 else BackboneError(text)
 
 
 def _read(body: Any) -> tuple[str, set[str]]:

@@ -11,7 +11,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness.audit import Audit, audit_run
-from harness.cli.options import json_option
+from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.text import count_of, number, size
 
@@ -24,8 +24,9 @@ _FIFTHS = [f"in fifth {part}" for part in range(1, 6)]
 @click.option(
     "--processes", type=click.IntRange(min=1), metavar="N", help="Default: one, and as many as CPUs for large runs."
 )
+@data_dir_option
 @json_option
-def command(runs: tuple[Path, ...], processes: int | None, as_json: bool) -> None:
+def command(runs: tuple[Path, ...], processes: int | None, data_dir: Path | None, as_json: bool) -> None:
     """Say what agents did in runs, where answers come from, and whether to trust them.
 
     Counts and rates with 95 % intervals and pointers to examples (file and line in the run folder). Programs are
@@ -40,7 +41,7 @@ def command(runs: tuple[Path, ...], processes: int | None, as_json: bool) -> Non
     audits = []
     for run in runs:
         with _progress(run) as progress:
-            audits.append(audit_run(run, processes=processes, progress=progress))
+            audits.append(audit_run(run, processes=processes, progress=progress, data=data_dir))
     for audit in audits:
         for text in audit.facts.unknown:
             notice(f"{audit.run}: what needs gold is left out: {text}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import json_option
+from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.compare import RESOURCES, SCHEMA_VERSION, Both, Figures, Pair, compare
 from harness.errors import UserError
@@ -27,8 +27,11 @@ _QUESTION_WIDTH = 60
 @click.option("--wins", is_flag=True, help="List the questions that one of the two did better on.")
 @click.option("--where", "condition", metavar="EXPR", help="Keep questions for which this holds, e.g. turns > 10.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
+@data_dir_option
 @json_option
-def command(runs: tuple[Path, ...], wins: bool, condition: str | None, prices: Path | None, as_json: bool) -> None:
+def command(
+    runs: tuple[Path, ...], wins: bool, condition: str | None, prices: Path | None, data_dir: Path | None, as_json: bool
+) -> None:
     """Compare runs on the questions they share, with intervals and tests.
 
     RUN is a run folder, or a parent that holds some; runs of one mode and model over several graphs count as one
@@ -47,8 +50,8 @@ def command(runs: tuple[Path, ...], wins: bool, condition: str | None, prices: P
     """
     where = Where(condition) if condition else None
     price_list = read_prices(prices) if prices else None
-    systems = load_systems(runs, price_list)
-    others = [_single(folder) for folder in where.folders] if where else []
+    systems = load_systems(runs, price_list, data_dir)
+    others = [_single(folder, data_dir) for folder in where.folders] if where else []
     pairs = compare(systems, where, others)
     if as_json:
         print_json({
@@ -66,8 +69,8 @@ def command(runs: tuple[Path, ...], wins: bool, condition: str | None, prices: P
         notice(text)
 
 
-def _single(folder: str) -> System:
-    systems = load_systems([Path(folder)])
+def _single(folder: str, data: Path | None) -> System:
+    systems = load_systems([Path(folder)], data=data)
     if len(systems) > 1:
         raise UserError(f'--where: other("{folder}") holds several systems: {", ".join(s.label for s in systems)}')
     return systems[0]

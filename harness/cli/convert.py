@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.options import data_dir_option
 from harness.cli.output import notice
 from harness.convert import FORMATS, Source
 from harness.errors import UserError
@@ -19,7 +20,8 @@ from harness.text import count_of
 @click.option("--out", type=click.Path(path_type=Path), metavar="PATH", help="Default: inside the run folder.")
 @click.option("--all", "every", is_flag=True, help="Attempts that were retried, too.")
 @click.option("--best", is_flag=True, help="Of each question, only the attempt with the best Recall@20.")
-def command(run: Path, form: str, out: Path | None, every: bool, best: bool) -> None:
+@data_dir_option
+def command(run: Path, form: str, out: Path | None, every: bool, best: bool, data_dir: Path | None) -> None:
     """Write a saved run in another tool's format.
 
     atif: a folder with one JSON file for each attempt. inspect: a JSON log that Inspect reads. messages: JSON Lines of
@@ -33,7 +35,7 @@ def command(run: Path, form: str, out: Path | None, every: bool, best: bool) -> 
     """
     if every and best:
         raise UserError("--all and --best exclude each other")
-    source = Source.open(run)
+    source = Source.open(run, data_dir)
     write, name = FORMATS[form]
     target = out or run / name
     if target.exists():

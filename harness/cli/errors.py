@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from harness.config import config_path
-from harness.errors import HarnessError, InfrastructureError, KeyRejected
+from harness.errors import HarnessError, InfrastructureError, KeyRejected, RequestRejected
 from harness.suggest import did_you_mean
 from harness.suggest import hint as suggestion
 from harness.text import line
@@ -57,7 +57,7 @@ def explain(error: Exception) -> Problem | None:
     if isinstance(error, click.ClickException):
         return Problem(error.format_message(), "", USER)
     if isinstance(error, HarnessError):
-        ours = isinstance(error, InfrastructureError) and not isinstance(error, KeyRejected)
+        ours = isinstance(error, InfrastructureError) and not isinstance(error, KeyRejected | RequestRejected)
         return Problem(str(error), error.hint, INFRASTRUCTURE if ours else USER)
     if isinstance(error, OSError) and error.errno in _DISK:
         return _disk(error)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import sandbox
-from harness.cli.options import json_option, sandbox_option
+from harness.cli.options import data_dir_option, json_option, sandbox_option
 from harness.cli.output import notice, print_json, table
 from harness.replay_causes import CAUSES
 from harness.replay_run import Difference, RunReplay, plan_replay, replay_run
@@ -29,9 +29,17 @@ _WIDTH = 110
 @click.option("--again", is_flag=True, help="Replay what an earlier replay did, too.")
 @click.option("--full", is_flag=True, help="Show every difference.")
 @sandbox_option
+@data_dir_option
 @json_option
 def command(
-    run: Path, queries: tuple[str, ...], workers: int, again: bool, full: bool, sandbox_kind: str, as_json: bool
+    run: Path,
+    queries: tuple[str, ...],
+    workers: int,
+    again: bool,
+    full: bool,
+    sandbox_kind: str,
+    data_dir: Path | None,
+    as_json: bool,
 ) -> int:
     """Run a saved run's commands again and compare what the model saw.
 
@@ -44,9 +52,9 @@ def command(
     Example:
       $ harness replay runs/biogo-files --query bio01
     """
-    first = plan_replay(run, "", queries)  # the user's mistakes come before a sandbox is looked for
+    first = plan_replay(run, "", queries, data=data_dir)  # the user's mistakes come before a sandbox is looked for
     backend = sandbox.choose(sandbox_kind, base=first.sandbox.base, notice=notice)
-    plan = plan_replay(run, backend.kind, queries, again=again)
+    plan = plan_replay(run, backend.kind, queries, again=again, data=data_dir)
     if plan.done:
         notice(f"{count_of(len(plan.done), 'attempt')} replayed before (--again to do them anew)")
     console = Console(stderr=True)

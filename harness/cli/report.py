@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness.audit import Audit, audit_run
+from harness.cli.options import data_dir_option
 from harness.cli.output import notice, table
 from harness.errors import UserError
 from harness.files import write_atomic
@@ -35,8 +36,15 @@ from harness.systems import load_systems
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE.html", help="Where to write the page instead.")
 @click.option("--no-audit", is_flag=True, help="Leave the audit out of the page: no trajectory is read.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
+@data_dir_option
 def command(
-    runs: tuple[Path, ...], form: str, plot: Path | None, out: Path | None, no_audit: bool, prices: Path | None
+    runs: tuple[Path, ...],
+    form: str,
+    plot: Path | None,
+    out: Path | None,
+    no_audit: bool,
+    prices: Path | None,
+    data_dir: Path | None,
 ) -> None:
     """Make the table of an ablation, or a page on its runs.
 
@@ -56,14 +64,14 @@ def command(
     page = _page_path(runs, out) if form == "html" else None
     if out and not page:
         raise UserError(f"--out is where the page goes, and --format {form} makes none", "add --format html")
-    report = make_report(load_systems(runs, read_prices(prices) if prices else None))
+    report = make_report(load_systems(runs, read_prices(prices) if prices else None, data_dir))
     if plot:
         drawing = difference_plot(report)
         if not drawing:
             raise UserError("--plot: there are no differences to draw", "give runs of two modes that share questions")
         write_atomic(plot, drawing.encode())
     if page:
-        more = [] if no_audit else [audit_section(list(_audits(report)))]
+        more = [] if no_audit else [audit_section(list(_audits(report, data_dir)))]
         write_atomic(page, html_page(report, more).encode())
         click.echo(str(page))
     elif form in FORMATS:
@@ -74,10 +82,10 @@ def command(
             notice(text)
 
 
-def _audits(report: Report) -> Iterator[tuple[str, Audit]]:
+def _audits(report: Report, data: Path | None) -> Iterator[tuple[str, Audit]]:
     for system in report.systems:
         for graph, run in system.runs.items():
-            yield f"{system.label}, {graph}" if len(system.runs) > 1 else system.label, audit_run(run.path)
+            yield f"{system.label}, {graph}" if len(system.runs) > 1 else system.label, audit_run(run.path, data=data)
 
 
 def _page_path(runs: tuple[Path, ...], out: Path | None) -> Path:

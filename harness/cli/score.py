@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.options import json_option
+from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.metrics import METRICS
 from harness.prices import read_prices
@@ -21,8 +21,9 @@ _TIMES = ("model", "waiting", "sandbox", "queue", "harness")
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
+@data_dir_option
 @json_option
-def command(runs: tuple[Path, ...], prices: Path | None, as_json: bool) -> None:
+def command(runs: tuple[Path, ...], prices: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Score runs: Hit@1, Hit@5, Recall@20 and MRR, with intervals.
 
     Means over questions with 95 % confidence intervals (Wilson for the hits, bootstrap for the others). Attempts
@@ -35,7 +36,7 @@ def command(runs: tuple[Path, ...], prices: Path | None, as_json: bool) -> None:
       $ harness score runs/biogo-files
     """
     price_list = read_prices(prices) if prices else None
-    scores = [score_run(run, price_list) for run in runs]
+    scores = [score_run(run, price_list, data_dir) for run in runs]
     for run, score in zip(runs, scores, strict=True):
         try:
             write_scores(run, score)

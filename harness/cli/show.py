@@ -11,11 +11,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from harness.cli.options import data_dir_option
 from harness.cli.output import notice, table
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
 from harness.saved import SavedRun
-from harness.show import HEADER, RIGHT, AttemptPrinter, question_rows
+from harness.show import HEADER, RIGHT, AttemptPrinter, failures, question_rows
 
 _MANY = 200  # trajectories that take a while to read
 
@@ -27,7 +28,16 @@ _MANY = 200  # trajectories that take a while to read
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Which attempt. Default: the last.")
 @click.option("--full", is_flag=True, help="Fold nothing.")
 @click.option("--no-classes", is_flag=True, help="In the list, read no trajectory to say what became of a miss.")
-def command(run: Path, query: str | None, agent: int | None, attempt: int | None, full: bool, no_classes: bool) -> None:
+@data_dir_option
+def command(
+    run: Path,
+    query: str | None,
+    agent: int | None,
+    attempt: int | None,
+    full: bool,
+    no_classes: bool,
+    data_dir: Path | None,
+) -> None:
     """Read a run or one of its trajectories in the terminal.
 
     Without QUERY, lists the questions of the run, each with its error class (see `harness audit`). With the id of a
@@ -39,9 +49,10 @@ def command(run: Path, query: str | None, agent: int | None, attempt: int | None
     Example:
       $ harness show runs/biogo-files bio01
     """
-    saved = SavedRun.open(run)
+    saved = SavedRun.open(run, data_dir)
     if query is None:
         text = table(HEADER, question_rows(saved, _classes(saved, no_classes)), RIGHT) + "\n"
+        text += "".join(f"{reason}\n" for reason in failures(saved.records))
         if saved.lacking:
             text += f"gold is not known: {saved.lacking}\n"
     else:

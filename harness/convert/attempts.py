@@ -70,15 +70,18 @@ class Source:
     unknown: str = ""
 
     @classmethod
-    def open(cls, run: Path) -> Source:
-        """Read a run folder. Raises UserError where it is none; missing gold is only noted."""
+    def open(cls, run: Path, data: Path | None = None) -> Source:
+        """Read a run folder. Raises UserError where it is none; missing gold is only noted.
+
+        `data` is as in `recorded_export`.
+        """
         manifest = read_manifest(run)
         try:
             records = read_ledger(run)
         except ValueError as error:
             raise UserError(str(error), f"`harness check {run}` says what else is wrong") from None
         try:
-            export = recorded_export(manifest, run)
+            export = recorded_export(manifest, run, data)
             questions = recorded_questions(manifest, export, run)
         except UserError as error:
             return cls(run, manifest, records, {}, lambda _: False, str(error))

@@ -13,7 +13,6 @@ from harness.report.data import Report
 from harness.report.html import Child, h
 from harness.report.units import one_decimal, percent
 from harness.results import QuestionResult
-from harness.runfiles import recorded_export
 from harness.systems import Key
 from harness.text import money, shorten
 
@@ -122,7 +121,7 @@ def _node_names(report: Report) -> Callable[[Key, int], str]:
     for system in report.systems:
         for graph, run in system.runs.items():
             if graph not in exports:
-                exports[graph] = recorded_export(run.manifest, run.path)
+                exports[graph] = run.export
 
     def name(key: Key, node: int) -> str:
         try:

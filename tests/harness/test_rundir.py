@@ -78,7 +78,11 @@ def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
         ({"model": {"name": "other"}}, 'model.name was "m", now "other"'),
         ({"graph": "h"}, 'graph was "g", now "h"'),
         ({"export": {"digest": "d2", "path": "/anywhere"}}, 'export.digest was "d1", now "d2"'),
-        ({"questions": {"sha256": "q2", "ids": ["a"]}}, 'questions.sha256 was "q1", now "q2"'),
+        ({"questions": {"sha256": "q2", "ids": ["a", "b"]}}, "other questions: 1 then, 2 now"),
+        (
+            {"mode": {"access": "x" * 100, "name": "other", "limits": {"turns": 300}}},
+            'settings: mode.name was "files", now "other"; mode.access differs',
+        ),
     ],
 )
 def test_a_resume_with_other_settings_says_which(tmp_path: Path, changes: dict[str, Any], named: str) -> None:

@@ -23,14 +23,10 @@ from harness.runner import execute
 from harness.schemas import check_run
 from harness.settings import parse_assignments
 from sandbox import Backend, Sandbox, Spec
-from tests.support.running import Make, Notes, run
+from tests.support.running import Make, Notes, run, stops
 from tests.support.server import Behaviour, Received, ScriptedServer, rate_limited
 from tests.support.talk import profile
 from tests.support.words import Words, bash, calls, says
-
-
-def stops(path: Path) -> list[tuple[str, int, str]]:
-    return sorted((record.query_id, record.attempt, record.stop_reason) for record in read_ledger(path))
 
 
 def test_every_question_is_asked_and_the_folder_keeps_its_contract(make: Make) -> None:

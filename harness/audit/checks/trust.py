@@ -9,8 +9,10 @@ from harness.audit.facts import AttemptFacts
 from harness.audit.suspicion import KINDS
 from harness.audit.tally import Place, Row
 from harness.ledger import INFRASTRUCTURE, STOP_REASONS
+from harness.text import shorten
 
 _ENDS = ("timeout", "oom", "pid_limit", "cpu_limit", "file_limit", "output_limit", "killed")
+_WHY_WIDTH = 200
 _TRIED = {
     "network": "to reach the network",
     "graph_write": "to change the graph",
@@ -62,7 +64,8 @@ def infrastructure(facts: AttemptFacts) -> Iterator[Row]:
     if facts.record is not None:
         reason = facts.record.stop_reason
         failed = reason in INFRASTRUCTURE
-        yield Row(failed, 1, [Place(facts.file, facts.lines, reason)] if failed else ())
+        why = shorten(f"{reason}: {facts.record.error}" if facts.record.error else reason, _WHY_WIDTH)
+        yield Row(failed, 1, [Place(facts.file, facts.lines, why)] if failed else ())
 
 
 def stop_reasons(facts: AttemptFacts) -> Iterator[Row]:

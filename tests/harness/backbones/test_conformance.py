@@ -19,7 +19,7 @@ from exporter import Export
 from harness.accounting import Account
 from harness.agent import Outcome, Task, run_attempt
 from harness.backbones.http import HttpBackbone
-from harness.errors import KeyRejected, QuotaExhausted
+from harness.errors import KeyRejected, QuotaExhausted, RequestRejected
 from harness.events import read_events
 from harness.messages import AttemptKey
 from harness.modes import load_mode
@@ -158,9 +158,9 @@ FINAL = {
     "no credit": (refuse(429, "quota", code="insufficient_quota"), "backbone_error", QuotaExhausted),
     "no credit, 402": (refuse(402, "Insufficient Balance"), "backbone_error", QuotaExhausted),
     "Retry-After of a day": (rate_limited(86_400), "backbone_error", QuotaExhausted),
-    "no such model": (refuse(404, "no such model"), "backbone_error", None),
-    "bad parameter": (refuse(400, "Unknown parameter"), "backbone_error", None),
-    "redirect": (Behaviour(status=308, headers={"Location": "http://127.0.0.1:9/"}), "backbone_error", None),
+    "no such model": (refuse(404, "no such model"), "backbone_error", RequestRejected),
+    "bad parameter": (refuse(400, "Unknown parameter"), "backbone_error", RequestRejected),
+    "redirect": (Behaviour(status=308, headers={"Location": "http://127.0.0.1:9/"}), "backbone_error", RequestRejected),
     "overflow by code": (refuse(400, "no", code="context_length_exceeded"), "context_overflow", None),
     "overflow, vLLM": (refuse(400, "maximum context length is 4096 tokens"), "context_overflow", None),
     "overflow, llama.cpp": (refuse(400, "exceeds the available context size"), "context_overflow", None),

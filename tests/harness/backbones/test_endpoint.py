@@ -11,7 +11,15 @@ from contextlib import closing
 import pytest
 
 from harness.backbones.http import HttpBackbone
-from harness.errors import BackboneError, ContextOverflow, HarnessError, KeyRejected, QuotaExhausted, UserError
+from harness.errors import (
+    BackboneError,
+    ContextOverflow,
+    HarnessError,
+    KeyRejected,
+    QuotaExhausted,
+    RequestRejected,
+    UserError,
+)
 from tests.support.server import Behaviour, ScriptedServer, by_query, drop, garbled, half, rate_limited, refuse, say
 from tests.support.talk import profile, request, user
 
@@ -109,9 +117,9 @@ def test_a_wait_of_a_day_is_not_waited_for():
         (refuse(403, "not yours"), KeyRejected),
         (refuse(429, "no money", code="insufficient_quota"), QuotaExhausted),
         (refuse(400, "maximum context length is 10"), ContextOverflow),
-        (refuse(400, "no such parameter"), BackboneError),
-        (refuse(404, "no such model"), BackboneError),
-        (Behaviour(status=307, headers={"Location": "http://127.0.0.1:9/v1"}), BackboneError),
+        (refuse(400, "no such parameter"), RequestRejected),
+        (refuse(404, "no such model"), RequestRejected),
+        (Behaviour(status=307, headers={"Location": "http://127.0.0.1:9/v1"}), RequestRejected),
         (Behaviour(body=b'{"error": {"code": "context_length_exceeded", "message": "m"}}'), ContextOverflow),
     ],
 )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from harness.backbones.faults import Trouble, from_status
-from harness.errors import BackboneError, ContextOverflow, KeyRejected, QuotaExhausted
+from harness.errors import ContextOverflow, KeyRejected, QuotaExhausted, RequestRejected
 from tests.support.wordings import OVERFLOWS, error
 
 
@@ -31,9 +31,9 @@ def test_overflow(status, body):
         (402, {"error": {"code": 402, "message": "This request requires more credits"}}, QuotaExhausted),
         (401, error("Incorrect API key provided", code="invalid_api_key"), KeyRejected),
         (403, {"detail": "forbidden"}, KeyRejected),
-        (404, error("The model `x` does not exist", code="model_not_found"), BackboneError),
-        (400, error("Unsupported parameter: temperature"), BackboneError),
-        (307, b"", BackboneError),
+        (404, error("The model `x` does not exist", code="model_not_found"), RequestRejected),
+        (400, error("Unsupported parameter: temperature"), RequestRejected),
+        (307, b"", RequestRejected),
     ],
 )
 def test_refusals_that_no_retry_mends(status, body, kind):
@@ -72,4 +72,4 @@ def test_a_message_is_one_short_line_without_keys():
 )
 def test_bodies_in_no_known_form(body):
     assert isinstance(judge(500, body), Trouble)
-    assert type(judge(400, body)) is BackboneError
+    assert type(judge(400, body)) is RequestRejected

@@ -22,7 +22,7 @@ from harness.ledger import read_ledger
 from harness.schemas import check_run
 from tests.support.cli import HARNESS, HARNESS_ENV, Outcome, mistake, run_cli
 from tests.support.runs import QUESTIONS, jsonl, make_export
-from tests.support.server import ScriptedServer, by_turn, call, say
+from tests.support.server import ScriptedServer, by_turn, call, refuse, say
 from tests.support.waiting import wait_until
 
 Run = Callable[..., Outcome]
@@ -137,6 +137,23 @@ class TestWhatAUserSees:
         again = run("--model", f"replay:{tmp_path / 'run'}", "--out", str(tmp_path / "again"))
         assert again.code == 0, again
         assert "\nreplay: 2 results as recorded, 1 differ\nrun folder: " in again.stdout
+
+    def test_a_model_that_the_endpoint_does_not_have_is_said_at_once(self, run: Run) -> None:
+        with ScriptedServer(lambda _: refuse(404, "The model `nope` does not exist")) as server:
+            flags = ("--model", "nope", "--base-url", server.url)
+            result = run(*flags, "--workers", "1")
+            mistake(result, "status 404: The model `nope` does not exist", "--model and --base-url")
+            assert "to go on: " in result.stderr
+            mistake(run(*flags, "--workers", "1", "--resume"), "status 404")
+        assert server.count == 2
+
+    def test_a_failure_is_explained_once(self, run: Run, tmp_path: Path) -> None:
+        with ScriptedServer(lambda _: refuse(500, "out of order")) as server:
+            result = run("--model", "m", "--base-url", server.url, "--set", "model.tries=1", "--workers", "2")
+        assert result.code == 1, result
+        assert result.stderr.count("status 500: out of order") == 1
+        for command in ("show", "audit"):
+            assert "status 500: out of order" in run_cli(command, str(tmp_path / "run")).stdout
 
     def test_failures_of_infrastructure_are_told_apart(self, run: Run, tmp_path: Path) -> None:
         short = jsonl(tmp_path / "short.jsonl", [turn("ANSWER: [0]", query_id="q1"), turn("x", "ls", query_id="q2")])

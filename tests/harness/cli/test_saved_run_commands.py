@@ -14,11 +14,12 @@ import pytest
 
 from exporter import Export
 from harness.events import trajectory_path
+from harness.graphs import open_graph
 from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.observe import Observation
 from harness.trajectory import TrajectoryWriter
 from tests.support.cli import mistake, run_cli
-from tests.support.runs import EDGES, NODES, attempt, jsonl, make_export, make_run
+from tests.support.runs import EDGES, NODES, QUESTIONS, attempt, jsonl, make_export, make_run
 from tests.support.server import ScriptedServer, by_turn, call, refuse, say
 
 PROGRAM = "from harness.cli import main; main()"
@@ -133,6 +134,69 @@ class TestScore:
         assert output.splitlines()[-1] == "[]"
 
 
+class TestMovedExport:
+    """A run folder and an export are copied apart: the export is found again by its digest."""
+
+    COMMANDS = (
+        ("score",),
+        ("compare",),
+        ("report",),
+        ("audit",),
+        ("replay",),
+        ("show", "q1"),
+        ("convert", "--to", "messages"),
+    )
+
+    @pytest.fixture
+    def moved(self, tmp_path: Path) -> Path:
+        """A data directory with the export that the run in `run` was made on, and with others."""
+        export = make_export(tmp_path)
+        write_trajectory(make_run(tmp_path / "run", export, [attempt("q1", ids=[0, 30])]).path)
+        exports = tmp_path / "data" / "exports"
+        make_export(exports, [], name="other")
+        (exports / "broken").mkdir()
+        (exports / "broken" / "manifest.json").write_text("{", encoding="utf-8")
+        export.path.rename(exports / "renamed")
+        return tmp_path / "data"
+
+    @staticmethod
+    def lacks(name: str, *words: str, **env: str) -> bool:
+        result = run_cli(name, *words, env=env)
+        text = result.stdout + result.stderr
+        assert result.code == 0 or "is it in the data directory" in text or name == "replay", result
+        return "nor is it in the data directory" in text
+
+    @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+    def test_it_is_found_in_the_data_directory(self, moved: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+        name, *more = command
+        words, data = (str(tmp_path / "run"), *more), moved
+        if name == "compare":
+            words = (*words, str(shutil.copytree(tmp_path / "run", tmp_path / "again")))
+        for place in (data, data / "exports" / "renamed"):
+            (tmp_path / "run" / "messages.jsonl").unlink(missing_ok=True)
+            assert not self.lacks(name, *words, "--data-dir", str(place))
+        (tmp_path / "run" / "messages.jsonl").unlink(missing_ok=True)
+        assert not self.lacks(name, *words, HARNESS_DATA=str(data))
+        (tmp_path / "run" / "messages.jsonl").unlink(missing_ok=True)
+        assert self.lacks(name, *words, "--data-dir", str(tmp_path / "none"))
+
+    def test_another_export_in_its_place_is_not_taken_for_it(self, moved: Path, tmp_path: Path) -> None:
+        words = ("score", str(tmp_path / "run"), "--data-dir")
+        new = make_export(tmp_path / "new", QUESTIONS[:1]).path
+        mistake(run_cli(*words, str(new)), f"the questions of {new} changed since")
+        (moved / "exports" / "renamed").rename(tmp_path / "gone")
+        (moved / "exports" / "other").rename(tmp_path / "gone too")
+        mistake(run_cli(*words, str(moved)), "nor is it in the data directory", "--data-dir")
+
+    def test_the_embedded_graph_is_exported_again(self, tmp_path: Path) -> None:
+        place = tmp_path / "first" / "exports" / "biogo"
+        opened = open_graph("biogo", tmp_path / "first", lambda _: None).export
+        run = make_run(tmp_path / "run", opened, []).path
+        place.rename(tmp_path / "gone")
+        assert run_cli("score", str(run), "--data-dir", str(tmp_path / "second")).code == 0
+        assert (tmp_path / "second" / "exports" / "biogo").is_dir()
+
+
 class TestShow:
     def test_the_list(self, run: Path) -> None:
         result = run_cli("show", str(run))
@@ -145,6 +209,16 @@ class TestShow:
         assert "  ranking  " in rows["q2"]
         assert rows["q1"].endswith("$0.0100")
         assert rows["q4"].rstrip().endswith("not asked")
+
+    def test_the_list_says_why_attempts_failed(self, tmp_path: Path, export: Export) -> None:
+        down = "host: status 404: no such model\x1b[2J"
+        records = [attempt(f"q{number}", "backbone_error", error=down) for number in (1, 2)]
+        records += [attempt("q3", "sandbox_lost", error="gone"), attempt("q4", "interrupted", error="stopped")]
+        run = make_run(tmp_path / "run", export, records).path
+        assert run_cli("show", str(run)).stdout.splitlines()[-2:] == [
+            "2 attempts failed, backbone_error: host: status 404: no such model\\x1b[2J",
+            "1 attempt failed, sandbox_lost: gone",
+        ]
 
     def test_the_list_says_what_became_of_misses(self, tmp_path: Path, export: Export) -> None:
         run = make_run(tmp_path / "run", export, [attempt("q1", ids=[30]), attempt("q2", ids=[30])]).path
@@ -172,6 +246,18 @@ class TestShow:
             assert expected in text, expected
         assert "line 50" not in text
         assert "prompt p20" not in text
+
+    @pytest.mark.parametrize("flags", [(), ("--full",)])
+    def test_commands_stand_there_as_they_were(self, tmp_path: Path, export: Export, flags: tuple[str, ...]) -> None:
+        program = "cat <<'E'\n" + "x = [" + "1234, " * 60 + "]\n\tif x:\n\n    y   =\t1  \nE"
+        run = make_run(tmp_path / "run", export, [attempt("q1", ids=[0])]).path
+        call = ToolCall("c1", "bash", json.dumps({"command": program}))
+        with TrajectoryWriter(run / trajectory_path("q1", 0, 0), run / "blobs") as log:
+            log.write("start", query_id="q1", agent=0, attempt=0, query="?", mode="files", prompt="?", tools=[])
+            log.reply(1, Reply(Entry("assistant", "", (call,)), "tool_calls", Usage(1, 0, 1, None)))
+            log.result(1, call, json.loads(call.arguments), Observation("seen"))
+            log.write("end", stop_reason="answered", limit=None, error=None)
+        assert f"\n{program}\n" in run_cli("show", str(run), "q1", *flags).stdout
 
     def test_full_folds_nothing(self, run: Path) -> None:
         text = run_cli("show", str(run), "q1", "--full").stdout
