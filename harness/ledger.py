@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from harness.files import append_whole
+
 SCHEMA_VERSION = 1
 LEDGER = "attempts.jsonl"
 
@@ -118,7 +120,7 @@ class Ledger:
     def append(self, record: AttemptRecord) -> None:
         """Add one line and put it on the disk."""
         with self._lock, self._path.open("ab", buffering=0) as file:
-            file.write(record.as_line())
+            append_whole(file.fileno(), record.as_line())
             os.fsync(file.fileno())
 
 
