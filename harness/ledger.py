@@ -140,6 +140,18 @@ def read_ledger(run: Path) -> list[AttemptRecord]:
     return records
 
 
+def is_torn(run: Path) -> bool:
+    """Whether the ledger's last line has no end: a crash's doing, and no attempt for `read_ledger`."""
+    try:
+        with (run / LEDGER).open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read() != b"\n"
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True)
 class AgentState:
     """All attempts of one agent at one question, in order."""
