@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -35,3 +36,16 @@ def write_json(path: Path, value: Any) -> None:
     """Write indented JSON, atomically."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     write_atomic(path, orjson.dumps(value, option=options, default=str))
+
+
+def append_whole(descriptor: int, data: bytes) -> None:
+    """Append to a file all of `data`, or nothing of it where that fails, as on a full disk. Raises OSError."""
+    before = os.fstat(descriptor).st_size
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, before)
+        raise

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from harness.files import append_whole
+
 SCHEMA_VERSION = 1
 LEDGER = "attempts.jsonl"
 
@@ -119,7 +121,7 @@ class Ledger:
     def append(self, record: AttemptRecord) -> None:
         """Add one line and put it on the disk."""
         with self._lock, self._path.open("ab", buffering=0) as file:
-            file.write(record.as_line())
+            append_whole(file.fileno(), record.as_line())
             os.fsync(file.fileno())
 
 
@@ -137,6 +139,18 @@ def read_ledger(run: Path) -> list[AttemptRecord]:
         except (orjson.JSONDecodeError, TypeError) as error:
             raise ValueError(f"{path}:{number}: not an attempt: {error}") from None
     return records
+
+
+def is_torn(run: Path) -> bool:
+    """Whether the ledger's last line has no end: a crash's doing, and no attempt for `read_ledger`."""
+    try:
+        with (run / LEDGER).open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read() != b"\n"
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)

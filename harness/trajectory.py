@@ -17,7 +17,7 @@ from typing import Any, Self
 import orjson
 
 from harness.events import SCHEMA_VERSION
-from harness.files import write_once
+from harness.files import append_whole, write_once
 from harness.messages import Reply, ToolCall
 from harness.observe import Observation
 
@@ -36,9 +36,7 @@ class TrajectoryWriter:
         """Append one event; it is in the operating system's hands on return."""
         with self._lock:
             event = {"schema_version": SCHEMA_VERSION, "seq": self._seq, "time": time.time(), "type": type_, **fields}
-            line = memoryview(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
-            while line:
-                line = line[os.write(self._fd, line) :]
+            append_whole(self._fd, orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
             self._seq += 1
 
     def reply(self, turn: int, reply: Reply) -> None:

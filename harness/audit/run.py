@@ -84,6 +84,12 @@ class Audit:
     part: Part
     run_rows: dict[str, dict[str, Tally]]
 
+    @property
+    def missing(self) -> int:
+        """How many attempts of the ledger have no trajectory."""
+        audited = {line.file for line in self.part.attempts}
+        return sum(record.trajectory not in audited for record in self.facts.records)
+
     def rows(self, name: str) -> dict[str, Tally]:
         """The rows of a check by their labels."""
         if name in self.run_rows:
@@ -112,6 +118,7 @@ class Audit:
             **{key: getattr(self, key) for key in ("run", "graph", "mode", "model")},
             "attempts": len(self.part.attempts),
             "questions": len({line.query_id for line in self.part.attempts}),
+            "missing": self.missing,
             "bytes": self.part.bytes,
             "unknown": self.facts.unknown,
             "sections": {

@@ -111,7 +111,8 @@ class _Walk:
 
     def parse(self, number: int, line: bytes) -> dict[str, Any] | None:
         if not line.endswith(b"\n"):
-            self.facts.faults.append((number, "torn by a crash"))
+            if self.job.record is None or self.job.record.stop_reason != "interrupted":
+                self.facts.faults.append((number, "torn by a crash"))
             return None
         try:
             event = orjson.loads(line)

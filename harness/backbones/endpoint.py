@@ -26,6 +26,7 @@ from harness.errors import BackboneError, HarnessError, QuotaExhausted
 T = TypeVar("T")
 
 _SMALL: Final = 10.0  # seconds for what is asked beside the conversation
+_FIRST_TRIES: Final = 3  # at an endpoint that was never reached: more likely not there than restarting
 LARGEST: Final = 64 * 1024 * 1024  # bytes of a reply; no model says as much
 
 
@@ -48,6 +49,7 @@ class Endpoint:
         self.limiter = Limiter(notice)
         url = profile.endpoint or ""
         self.host = urlsplit(url).netloc
+        self._reached = False  # whether there ever was a connection
         key = read_key(profile)
         self._secret = key.encode() if key else b""
         self._headers = {} if key else {"Authorization": openai.Omit()}
@@ -68,8 +70,9 @@ class Endpoint:
         Raises BackboneError and its kinds, and ContextOverflow, with `waited` set.
         """
         began = time.monotonic()
-        pause = 0.0
-        for tries in range(1, self.profile.tries + 1):
+        pause, tries, most = 0.0, 0, self.profile.tries
+        while tries < most:
+            tries += 1
             self.limiter.enter(pause)
             sent = time.monotonic()
             succeeded = False
@@ -85,9 +88,12 @@ class Endpoint:
                 self.limiter.leave(succeeded=succeeded)
             if succeeded:
                 return Answer(value, latency=time.monotonic() - sent, waited=sent - began, tries=tries)
-            pause = self._pause(failure, tries, sent, began)
-        count = f"{self.profile.tries} {'try' if self.profile.tries == 1 else 'tries'}"
-        given_up = BackboneError(f"{self.host}: {failure} ({count})")
+            if not self._reached:
+                most = min(_FIRST_TRIES, self.profile.tries)
+            pause = self._pause(failure, tries, most, sent, began)
+        count = f"{tries} {'try' if tries == 1 else 'tries'}"
+        hint = "check --base-url, and whether the server runs" if failure.unreached else ""
+        given_up = BackboneError(f"{self.host}: {failure} ({count})", hint)
         given_up.waited = time.monotonic() - began
         raise given_up
 
@@ -106,6 +112,7 @@ class Endpoint:
                     stream_cls=openai.Stream[Any],
                 ),
             )
+            self._reached = True
             with closing(response):
                 value, _ = jsontext.loads(self._clean(self._read(response, deadline)))
         except (openai.OpenAIError, httpx2.HTTPError, BackboneError, ValueError):
@@ -117,7 +124,7 @@ class Endpoint:
         self.limiter.stop()
         self._client.close()
 
-    def _pause(self, trouble: Trouble, tries: int, sent: float, began: float) -> float:
+    def _pause(self, trouble: Trouble, tries: int, most: int, sent: float, began: float) -> float:
         """Seconds that this worker waits before the next try; a shared wait holds the others as well."""
         wait = trouble.wait
         if wait is not None and wait > self.profile.max_wait:
@@ -131,8 +138,8 @@ class Endpoint:
         if trouble.shared:
             self.limiter.hold(pause, f"{self.host}: {trouble}")
             self.limiter.slow_down(sent, f"{self.host}: {trouble}")
-        elif pause >= ANNOUNCED and tries < self.profile.tries:
-            self.limiter.tell(f"{self.host}: {trouble}; try {tries + 1} of {self.profile.tries} in {pause:.0f} s")
+        elif pause >= ANNOUNCED and tries < most:
+            self.limiter.tell(f"{self.host}: {trouble}; try {tries + 1} of {most} in {pause:.0f} s")
         return pause
 
     def _post(self, path: str, body: Body, time_left: float | None) -> bytes:
@@ -159,17 +166,24 @@ class Endpoint:
                     stream_cls=openai.Stream[Any],
                 ),
             )
+            self._reached = True
             with closing(response):
                 return self._clean(self._read(response, deadline))
         except openai.APIStatusError as error:
+            self._reached = True
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             raise self._named(from_status(error.status_code, self._clean(error.response.content), headers)) from None
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+            cause = error.__cause__ or error
+            unreached = isinstance(cause, httpx2.ConnectTimeout)
+            self._reached = self._reached or not unreached
             if time_left is not None and time.monotonic() >= deadline and limit < self.profile.timeout:
                 raise BackboneError(f"{self.host}: no reply in the {limit:.0f} s that were left") from None
-            raise Trouble(f"timed out ({type(error.__cause__ or error).__name__})") from None
+            raise Trouble(f"timed out ({type(cause).__name__})", unreached=unreached) from None
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
-            raise Trouble(self._why(error)) from None
+            unreached = isinstance(error.__cause__ or error, httpx2.ConnectError)
+            self._reached = self._reached or not unreached
+            raise Trouble(self._why(error), unreached=unreached) from None
 
     def _read(self, response: httpx2.Response, deadline: float) -> bytes:
         received = bytearray()

@@ -50,12 +50,18 @@ class Refused(HarnessError):
 
 
 class Trouble(Exception):
-    """A failure worth another try. `wait` is what the endpoint asks for, `shared` whether all workers are meant."""
+    """A failure worth another try.
 
-    def __init__(self, message: str, *, wait: float | None = None, shared: bool = False) -> None:
+    `wait` is what the endpoint asks for, `shared` whether all workers are meant. `unreached`: there was no connection.
+    """
+
+    def __init__(
+        self, message: str, *, wait: float | None = None, shared: bool = False, unreached: bool = False
+    ) -> None:
         super().__init__(message)
         self.wait = wait
         self.shared = shared
+        self.unreached = unreached
 
 
 def from_status(status: int, body: bytes, headers: Mapping[str, str]) -> HarnessError | Trouble:

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from harness.audit import Audit, audit_run
 from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
+from harness.cli.torn import tell_torn
+from harness.errors import UserError
 from harness.text import count_of, number, size
 
 _GRID = "calls_by_fifth"
@@ -42,7 +44,16 @@ def command(runs: tuple[Path, ...], processes: int | None, data_dir: Path | None
     for run in runs:
         with _progress(run) as progress:
             audits.append(audit_run(run, processes=processes, progress=progress, data=data_dir))
+    tell_torn(runs)
     for audit in audits:
+        if audit.missing:
+            known = count_of(len(audit.facts.records), "attempt")
+            if not audit.part.attempts:
+                raise UserError(
+                    f"nothing to audit in {audit.run}: its ledger has {known}, and no trajectory is there",
+                    "put its folder trajectories/ back; `harness score` needs the ledger alone",
+                )
+            notice(f"{audit.run}: of {known} in the ledger {number(audit.missing)} not audited: no trajectory")
         for text in audit.facts.unknown:
             notice(f"{audit.run}: what needs gold is left out: {text}")
     if as_json:

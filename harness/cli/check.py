@@ -10,6 +10,7 @@ import exporter
 from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
 from harness.errors import UserError
+from harness.rundir import is_in_use
 from harness.schemas import check_run
 from harness.text import count_of, line, number
 
@@ -33,6 +34,8 @@ def command(path: Path) -> int:
         if not faults:
             _tell_halved(exporter.Export.open(path))
     elif (path / "attempts.jsonl").exists() or (path / "trajectories").exists() or (path / "manifest.json").is_file():
+        if is_in_use(path):
+            notice(f"{path}: a run is writing it; attempts in flight are checked as far as they are")
         faults = [(fault.file, fault.line, fault.message) for fault in check_run(path)]
     else:
         raise UserError(

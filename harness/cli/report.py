@@ -10,6 +10,7 @@ import click
 from harness.audit import Audit, audit_run
 from harness.cli.options import data_dir_option
 from harness.cli.output import notice, table
+from harness.cli.torn import tell_torn
 from harness.errors import UserError
 from harness.files import write_atomic
 from harness.prices import read_prices
@@ -65,6 +66,7 @@ def command(
     if out and not page:
         raise UserError(f"--out is where the page goes, and --format {form} makes none", "add --format html")
     report = make_report(load_systems(runs, read_prices(prices) if prices else None, data_dir))
+    tell_torn(run.path for system in report.systems for run in system.runs.values())
     if plot:
         drawing = difference_plot(report)
         if not drawing:

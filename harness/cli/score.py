@@ -9,6 +9,7 @@ import click
 
 from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
+from harness.cli.torn import tell_torn
 from harness.metrics import METRICS
 from harness.prices import read_prices
 from harness.score import Figures, RunScore, score_run, write_scores
@@ -42,6 +43,7 @@ def command(runs: tuple[Path, ...], prices: Path | None, data_dir: Path | None, 
             write_scores(run, score)
         except OSError as error:
             notice(f"{run}: scores.json is not written: {error.strerror}")
+    tell_torn(runs)
     if as_json:
         tables = [score.as_dict() for score in scores]
         print_json(tables[0] if len(tables) == 1 else tables)

@@ -14,6 +14,7 @@ import orjson
 
 from harness.events import trajectory_path
 from harness.ledger import LEDGER, AttemptRecord, read_ledger
+from harness.rundir import is_in_use
 from harness.schemas.fast import Check, compile_schema
 
 
@@ -42,23 +43,32 @@ def fast_check(name: str) -> Check:
 
 
 def check_run(run: Path) -> Iterator[RunFault]:
-    """Every way in which a run folder breaks its contract: schemas, sequence, references between files."""
-    yield from check_records(run)
-    ledgered = {record.trajectory for record in _readable_ledger(run)}
+    """Every way in which a run folder breaks its contract: schemas, sequence, references between files.
+
+    What a process that writes the folder has not finished is no fault, and neither is the torn last line of an
+    attempt that the ledger knows as interrupted.
+    """
+    growing = is_in_use(run)
+    yield from _check_records(run, growing)
+    ledgered = {record.trajectory: record.stop_reason for record in _readable_ledger(run)}
     for path in sorted((run / "trajectories").glob("*/*.jsonl")):
-        yield from _check_trajectory(run, path)
-        if str(path.relative_to(run)) not in ledgered:
-            yield RunFault(
-                str(path.relative_to(run)), None, "is not in the ledger: in flight at a crash (resume the run)"
-            )
+        name = str(path.relative_to(run))
+        in_flight = growing and name not in ledgered
+        yield from _check_trajectory(run, path, may_be_torn=in_flight or ledgered.get(name) == "interrupted")
+        if name not in ledgered and not growing:
+            yield RunFault(name, None, "is not in the ledger: in flight at a crash (resume the run)")
 
 
 def check_records(run: Path) -> Iterator[RunFault]:
     """What is wrong with the manifest and the ledger; trajectories are not read."""
+    yield from _check_records(run, is_in_use(run))
+
+
+def _check_records(run: Path, growing: bool) -> Iterator[RunFault]:
     yield from _check_json(run, run / "manifest.json", "manifest")
     if (run / "scores.json").exists():  # derived, so it may be missing
         yield from _check_json(run, run / "scores.json", "scores")
-    yield from _check_lines(run, run / LEDGER, "attempt")
+    yield from _check_lines(run, run / LEDGER, "attempt", may_be_torn=growing)
     try:
         read_ledger(run)
     except ValueError as error:
@@ -104,20 +114,20 @@ class TrajectoryCheck:
                 yield RunFault(self._name, number, f"blob {blob} is missing")
 
 
-def _check_trajectory(run: Path, path: Path) -> Iterator[RunFault]:
+def _check_trajectory(run: Path, path: Path, *, may_be_torn: bool) -> Iterator[RunFault]:
     name = str(path.relative_to(run))
     check = TrajectoryCheck(run, name)
-    for number, event in _parsed_lines(path):
+    for number, event in _parsed_lines(path, may_be_torn):
         if isinstance(event, str):
             yield RunFault(name, number, event)
             return
         yield from check.faults(number, event)
 
 
-def _check_lines(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
+def _check_lines(run: Path, path: Path, schema: str, *, may_be_torn: bool) -> Iterator[RunFault]:
     if not path.exists():
         return
-    for number, value in _parsed_lines(path):
+    for number, value in _parsed_lines(path, may_be_torn):
         if isinstance(value, str):
             texts: Iterable[str] = [value]
         else:
@@ -135,14 +145,18 @@ def _check_json(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
     yield from (RunFault(name, None, text) for text in _schema_faults(schema, value))
 
 
-def _parsed_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Each line's number and value, a text instead where it's no JSON object."""
+def _parsed_lines(path: Path, may_be_torn: bool) -> Iterator[tuple[int, Any]]:
+    """Each line's number and value, a text instead where it's no JSON object. A last line without its end is torn."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                if not may_be_torn:
+                    yield number, "torn: its end is missing"
+                return
             try:
                 value = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                yield number, f"torn or not JSON: {error}"
+                yield number, f"not JSON: {error}"
                 continue
             yield number, value if isinstance(value, dict) else "not a JSON object"
 

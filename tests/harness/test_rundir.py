@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from harness.errors import UserError
 from harness.events import trajectory_path
-from harness.ledger import read_ledger
+from harness.ledger import LEDGER, Ledger, read_ledger
 from harness.messages import Entry, Reply, Usage
-from harness.rundir import open_run, versions
+from harness.rundir import is_in_use, open_run, versions
+from harness.schemas import check_run
 from harness.trajectory import TrajectoryWriter
 from tests.support.cli import HARNESS_ENV
+
+IN_FLIGHT = "is not in the ledger: in flight at a crash (resume the run)"
 
 
 def manifest(**changes: Any) -> dict[str, Any]:
@@ -145,6 +150,90 @@ def test_an_attempt_in_flight_at_a_crash_is_ledgered_with_its_usage(tmp_path: Pa
         assert record.usage == {"input": 300, "cached": None, "output": 14, "reasoning": None}
         assert not empty.exists(), "nothing had happened: the attempt's name is free again"
         assert folder.recover() == [], "recovering twice finds nothing new"
+
+
+def test_whether_a_folder_is_in_use(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert not is_in_use(run)
+    with open_run(run, manifest(), resume=False):
+        assert is_in_use(run)
+        assert is_in_use(run), "asking takes no lock"
+    before = sorted(run.iterdir())
+    assert not is_in_use(run)
+    assert sorted(run.iterdir()) == before
+    with open_run(run, manifest(), resume=True):
+        pass
+
+
+def faults_of(run: Path) -> list[str]:
+    """Those of ledger and trajectories: the manifest of these tests is a stub."""
+    return [f"{fault.file}:{fault.line}: {fault.message}" for fault in check_run(run) if fault.file != "manifest.json"]
+
+
+def begin_attempt(run: Path, query_id: str) -> Path:
+    path = run / trajectory_path(query_id, 0, 0)
+    with TrajectoryWriter(path, run / "blobs") as log:
+        log.write("start", query_id=query_id, agent=0, attempt=0, query="?", mode="files", prompt="p", tools=[])
+        log.write("notice", turn=1, text="")
+    return path
+
+
+@pytest.mark.parametrize("cut", [1, 5])
+def test_what_is_being_written_is_no_fault_and_what_a_crash_left_is_one_until_it_is_known(
+    tmp_path: Path, cut: int
+) -> None:
+    run = tmp_path / "run"
+    with open_run(run, manifest(), resume=False):
+        path = begin_attempt(run, "q")
+        path.write_bytes(path.read_bytes()[:-cut])
+        assert faults_of(run) == []
+    name = str(trajectory_path("q", 0, 0))
+    assert faults_of(run) == [f"{name}:2: torn: its end is missing", f"{name}:None: {IN_FLIGHT}"]
+    with open_run(run, manifest(), resume=True) as folder:
+        folder.recover()
+    assert faults_of(run) == [], "interrupted, and ledgered as that"
+    (record,) = read_ledger(run)
+    (run / LEDGER).unlink()
+    Ledger(run).append(replace(record, stop_reason="answered"))
+    assert faults_of(run) == [f"{name}:2: torn: its end is missing"]
+
+
+@pytest.mark.parametrize("cut", [1, 5])
+def test_a_torn_ledger_is_a_fault_once_nobody_writes_it(tmp_path: Path, cut: int) -> None:
+    run = tmp_path / "run"
+    with open_run(run, manifest(), resume=False) as folder:
+        begin_attempt(run, "q")
+        folder.recover()
+        whole = (run / LEDGER).read_bytes()
+        (run / LEDGER).write_bytes(whole + whole[:-cut])
+        assert faults_of(run) == []
+    assert faults_of(run) == [f"{LEDGER}:2: torn: its end is missing"]
+
+
+@pytest.mark.parametrize("what", ["ledger", "trajectory"])
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, what: str) -> None:
+    """In a process whose files may have only so many bytes; once they may have more it goes on."""
+    script = (
+        "import resource, sys; from pathlib import Path\n"
+        "from harness.ledger import AttemptRecord, Ledger; from harness.trajectory import TrajectoryWriter\n"
+        "folder = Path(sys.argv[1]); _, most = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
+        "if sys.argv[2] == 'ledger':\n"
+        "    add = lambda text, log=Ledger(folder): log.append(AttemptRecord(text, 0, 0, 'answered'))\n"
+        "else:\n"
+        "    log = TrajectoryWriter(folder / 'attempts.jsonl', folder)\n"
+        "    add = lambda text: log.write('notice', turn=1, text=text)\n"
+        "add('first')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, most))\n"
+        "try: add('x' * 1_000)\n"
+        "except OSError as error: print(error)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))\n"
+        "add('last')\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path), what]
+    done = subprocess.run(command, capture_output=True, text=True, env=HARNESS_ENV, check=True)
+    assert "File too large" in done.stdout
+    lines = [orjson.loads(line) for line in (tmp_path / LEDGER).read_bytes().splitlines()]
+    assert [line.get("query_id", line.get("text")) for line in lines] == ["first", "last"]
 
 
 def test_versions_name_what_took_part() -> None:

@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 import traceback
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -142,6 +142,28 @@ def test_nobody_listens():
             closing(HttpBackbone(profile(url, tries=2))) as model,
             pytest.raises(BackboneError, match=r"127\.0\.0\.1:\d+: connection failed: .*refused.*\(2 tries\)"),
         ):
+            model.complete(request())
+
+
+@pytest.mark.parametrize(("tries", "sent"), [(10, 3), (3, 3), (1, 1)])
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.localhost"])
+def test_an_endpoint_that_never_was_there_is_given_up_soon(host, tries, sent):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        url = f"http://{host}:{held.getsockname()[1]}/v1"
+        with closing(HttpBackbone(profile(url, tries=tries))) as model:
+            for _ in range(2):
+                with pytest.raises(BackboneError, match=rf"connection failed: .*\({sent} tr(y|ies)\)") as error:
+                    model.complete(request())
+                assert "--base-url" in error.value.hint
+
+
+@pytest.mark.parametrize("before", [[say("hello")], [refuse(404)], [refuse(401)], [drop(), say("hello")]])
+def test_an_endpoint_that_was_there_is_waited_for(before):
+    with closing(HttpBackbone(profile((server := ScriptedServer(before)).url, tries=7))) as model:
+        with server, suppress(HarnessError):
+            model.complete(request())
+        with pytest.raises(BackboneError, match=r"connection failed: .*\(7 tries\)"):
             model.complete(request())
 
 

@@ -73,6 +73,17 @@ def test_nothing_that_an_agent_wrote_reaches_the_terminal_as_it_is(tmp_path: Pat
     assert not set(HOSTILE) & set(output) - set("[2J]0;owned")
 
 
+def test_trajectories_that_are_gone(run: Path) -> None:
+    assert run_cli("audit", str(run)).stderr == ""
+    shutil.rmtree(run / "trajectories" / "q2")
+    done = run_cli("audit", str(run))
+    assert (done.code, done.stderr) == (0, f"{run}: of 2 attempts in the ledger 1 not audited: no trajectory\n")
+    assert json.loads(run_cli("audit", "--json", str(run)).stdout)["missing"] == 1
+    shutil.rmtree(run / "trajectories")
+    for more in ([], ["--json"]):
+        mistake(run_cli("audit", str(run), *more), f"nothing to audit in {run}: its ledger has 2 attempts", "score")
+
+
 def test_mistakes(tmp_path: Path, run: Path) -> None:
     mistake(run_cli("audit", str(tmp_path / "none")), "is not a run folder", "give the folder")
     mistake(run_cli("audit"), "needs RUN")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -109,6 +110,19 @@ class TestScore:
         result = json.loads(run_cli("score", str(run), "--json", "--prices", str(prices)).stdout)
         assert result["cost"] == pytest.approx(3.0)
         mistake(run_cli("score", str(run), "--prices", str(tmp_path / "none")), "none: no such file")
+
+    @pytest.mark.parametrize("command", [["score"], ["score", "--json"], ["compare"], ["report"], ["audit"]])
+    @pytest.mark.parametrize("cut", [1, 9])
+    def test_a_torn_ledger_is_said(self, run: Path, tmp_path: Path, command: list[str], cut: int) -> None:
+        whole = shutil.copytree(run, tmp_path / "whole")
+        assert "is torn" not in run_cli(*command, str(run), str(whole)).stderr
+        ledger = run / "attempts.jsonl"
+        ledger.write_bytes(ledger.read_bytes()[:-cut])
+        done = run_cli(*command, str(run), str(whole))
+        told = [line for line in done.stderr.splitlines() if "is torn" in line]
+        assert len(told) == 1, done
+        assert told[0].startswith(f"{run}: the last line of the ledger is torn"), done
+        assert "--resume" in told[0]
 
     def test_no_run(self, tmp_path: Path) -> None:
         mistake(run_cli("score", str(tmp_path)), "is not a run folder", "harness run")
@@ -333,6 +347,23 @@ class TestCheck:
         result = run_cli("check", str(run))
         assert result.code == 1
         assert "attempts.jsonl:2: its trajectory trajectories/q2/0-0.jsonl is missing" in result.stdout
+
+    def test_a_run_that_goes_on(self, tmp_path: Path, export: Export) -> None:
+        run = make_run(tmp_path / "run", export, []).path
+        write_trajectory(run)
+        path = run / trajectory_path("q1", 0, 0)
+        path.write_bytes(path.read_bytes()[:-3])
+        with (run / ".lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            going = run_cli("check", str(run))
+        assert "a run is writing it" in going.stderr
+        assert "in flight at a crash" not in going.stdout
+        assert "torn" not in going.stdout
+        stopped = run_cli("check", str(run))
+        assert stopped.code == 1
+        assert "a run is writing it" not in stopped.stderr
+        assert "in flight at a crash" in stopped.stdout
+        assert "torn" in stopped.stdout
 
     def test_neither(self, tmp_path: Path) -> None:
         mistake(run_cli("check", str(tmp_path)), "is neither an export nor a run folder", "manifest.json")
