@@ -17,7 +17,7 @@ from exporter.source import EdgeBlock, Node
 
 _TERM, _TYPEDEF = "term", "typedef"
 _UNDEFINED = "undefined"  # the type of what is named as the end of an edge only
-_ONE = {"name", "namespace", "def", "comment", "is_obsolete", "created_by", "creation_date", "builtin", "is_anonymous"}
+_ONE = {"name", "namespace", "comment", "created_by", "creation_date"}  # clauses that a frame has once
 
 
 class OboSource(IdentifiedSource):
@@ -75,8 +75,10 @@ class OboSource(IdentifiedSource):
             if tag == "def":
                 attributes["def"] = clause.definition
                 attributes["def_xref"] = [str(xref.id) for xref in clause.xrefs]
+            elif tag.startswith("is_") or tag == "builtin":
+                attributes[tag] = value == "true"
             elif tag in _ONE:
-                attributes[tag] = value == "true" if tag.startswith("is_") else str(value).strip()
+                attributes[tag] = str(value).strip()
             else:
                 attributes.setdefault(tag, []).append(f"{value} {clause.qualifiers}" if clause.qualifiers else value)
         attributes.pop("name", None)

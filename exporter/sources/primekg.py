@@ -47,12 +47,13 @@ class PrimeKGSource(IdentifiedSource):
         self._some(self._edges)
 
     def _describe_nodes(self, described: dict[str, Described]) -> None:
-        bad = self._bad.silent()
-        for batch, columns in self._batches(bad):
+        for batch, columns in self._batches(self._bad.silent()):
             for side in _SIDES:
-                own = [batch.columns[columns[f"{side}_{name}"]] for name in _FIELDS]
-                for index, *rest in zip(*own, strict=True):
-                    described.setdefault(index, (rest[0], rest[1], rest[2], rest[3]))
+                index, *rest = (batch.columns[columns[f"{side}_{name}"]] for name in _FIELDS)
+                for line, node, *description in zip(batch.lines, index, zip(*rest, strict=True), strict=True):
+                    known = described.setdefault(node, description[0])
+                    if known != description[0]:
+                        self._bad.report(self._edges, line, f"node {node} is described in two ways, first as {known}")
 
     def _add_attributes(
         self, table: Path, described: dict[str, Described], attributes: dict[str, dict[str, Any]]

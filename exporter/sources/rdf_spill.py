@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from exporter.layout import SHARD_NODES
+from exporter.rows import parse_json
 
 _KEPT_BYTES = 64 * 1024 * 1024  # of literals in memory
 _KEPT_EDGES = 1_000_000
@@ -31,7 +33,10 @@ class Spill:
         self.edges.touch()
 
     def add_literal(self, node: int, code: int, value: Any, suffix: str) -> None:
-        line = orjson.dumps((node, code, value, suffix), option=orjson.OPT_APPEND_NEWLINE)
+        try:
+            line = orjson.dumps((node, code, value, suffix), option=orjson.OPT_APPEND_NEWLINE)
+        except TypeError:  # an integer beyond 64 bits
+            line = json.dumps((node, code, value, suffix)).encode() + b"\n"
         self._lines.setdefault(node // SHARD_NODES, []).append(line)
         self._bytes += len(line)
         if self._bytes > _KEPT_BYTES:
@@ -67,7 +72,7 @@ class Spill:
             if path.exists():
                 with path.open("rb") as file:
                     for line in file:
-                        node, *literal = orjson.loads(line)
+                        node, *literal = parse_json(line)
                         group[node - first].append((literal[0], literal[1], literal[2]))
                 path.unlink()
             yield first, group
