@@ -12,6 +12,7 @@ import io
 import secrets
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
@@ -47,7 +48,7 @@ class _Relation:
         self.forward_sum = 0
         self.backward_sum = 0
         self.symmetric = False
-        self.whole = False  # came in one block, in order, and halved where symmetric
+        self.settled = False  # whether it is symmetric is known before its end, and its file as it should be
         self.file.write(self.header)
 
     @property
@@ -89,6 +90,9 @@ class EdgeFiles:
         if block.whole:
             self._add_whole(relation, block)
             return
+        if block.undirected:
+            block = self._lower_first(block)
+            relation.symmetric = relation.settled = True
         texts = _attribute_texts(block)
         if len(block.sources) > _FEW:
             relation.file.write_by(partial(write_rows, block.sources, block.targets, texts))
@@ -112,7 +116,15 @@ class EdgeFiles:
             relation.triples.update(count_triples(self._type_ids, sources[rows], targets[rows]))
         relation.rows = len(sources)
         relation.source_rows = len(block.sources)
-        relation.whole = True
+        relation.settled = True
+
+    def _lower_first(self, block: EdgeBlock) -> EdgeBlock:
+        """Edges without direction as those of every symmetric relation are written."""
+        before = canonical(self._type_ids, block.sources, block.targets)
+        sources, targets = (
+            np.where(before, *ends) for ends in ((block.sources, block.targets), (block.targets, block.sources))
+        )
+        return replace(block, sources=sources, targets=targets)
 
     def _hash_sum(self, first: Ids, second: Ids, extra: Hashes | None) -> int:
         rows = first.view(np.uint64) * self._keys[0] + second.view(np.uint64) * self._keys[1]
@@ -124,7 +136,7 @@ class EdgeFiles:
         """Put every file on disk, relations stored in both directions halved."""
         for number, relation in enumerate(self._relations.values()):
             same = (relation.forward_sum - relation.backward_sum) & _MASK == 0
-            if same and relation.self_loops < relation.rows and not relation.whole:
+            if same and relation.self_loops < relation.rows and not relation.settled:
                 self._halve(number, relation)
             self.written[edge_file(number)] = relation.file.finish()
 

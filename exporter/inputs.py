@@ -94,6 +94,11 @@ class InputFile(AbstractContextManager["InputFile"]):
             f"{self.path}: damaged gzip data ({error})", "the file may have been cut short; get it again"
         )
 
+    @property
+    def stream(self) -> IO[bytes]:
+        """The content, unpacked, for readers that take a file."""
+        return self._stream
+
     def lines(self) -> Iterator[bytes]:
         """Lines as they are, with their ends."""
         try:

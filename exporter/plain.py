@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -58,6 +59,13 @@ def _whole_characters(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def as_cell(value: Any) -> str | None:
+    """A JSON value as an edge's attribute: texts as they are, anything else as compact JSON, null as None."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def check_size(attributes: Mapping[Any, Any]) -> None:

@@ -24,13 +24,16 @@ from exporter.inputs import InputFile
 OnBadRow = Literal["stop", "skip"]
 MAX_DEPTH = 200  # of nested JSON; orjson writes 254 levels at most
 _BATCH_BYTES = 8 * 1024 * 1024
-_KINDS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_KINDS = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
+}  # fmt: skip
 _DIGITS_ONLY = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _LONG_INTEGER = b"0" * 19  # orjson reads integers beyond 64 bits as floats
 
 
 def kind_of(path: Path, allowed: Sequence[str]) -> str:
-    """`csv`, `tsv` or `jsonl` by the file's name, without .gz. Raises ExportError where it is none of `allowed`."""
+    """`csv`, `tsv`, `jsonl` or `parquet` by the file's name, without .gz. Raises ExportError where it is none of
+    `allowed`."""
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     kind = _KINDS.get(suffix)
     if kind is None or kind not in allowed:
@@ -55,13 +58,17 @@ class BadRows:
             raise ExportError(f"{path}: line {line}: {what}", hint)
         self.skipped[path.name] += 1
 
+    def silent(self) -> BadRows:
+        """For a first pass over rows that will be read again: bad ones are passed over, whatever the policy."""
+        return BadRows("skip")
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Rows as columns: `columns[i][row]` is a cell, `lines[row]` the line where the row begins (from 1)."""
 
     lines: Sequence[int]
-    columns: list[list[str]]
+    columns: list[list[Any]]
 
 
 class Table(Protocol):
@@ -133,16 +140,16 @@ class TsvTable:
 
 
 class CsvTable:
-    """Comma-separated rows with quoting; a cell may hold line feeds."""
+    """Comma-separated rows with quoting; a cell may hold line feeds. `names` stand for a header that isn't there."""
 
-    def __init__(self, file: InputFile, bad: BadRows) -> None:
+    def __init__(self, file: InputFile, bad: BadRows, delimiter: str = ",", names: list[str] | None = None) -> None:
         self._file = file
         self._bad = bad
         self._line = 0  # lines handed to the csv module so far
         self._bytes = 0  # in these, since the last batch
         csv.field_size_limit(2**31 - 1)  # its default refuses cells beyond 128 kB
-        self._rows = csv.reader(self._lines(), strict=True)
-        self.names = self._next() or []
+        self._rows = csv.reader(self._lines(), strict=True, delimiter=delimiter)
+        self.names = (self._next() or []) if names is None else names
         if not self.names:
             raise _empty(file.path)
 

@@ -32,7 +32,8 @@ class EdgeBlock:
     """Edges of one relation: node ids of equal length, and a column for each attribute (None where it has none).
 
     Every block of a relation has the same attributes in the same order. `whole` says that this is the relation's only
-    block and has no attributes: it is put in order (by source, then target) before it is written.
+    block and has no attributes: it is put in order (by source, then target) before it is written. `undirected` says
+    that the relation's edges have no direction; all its blocks say so, or none.
     """
 
     relation: str
@@ -40,6 +41,7 @@ class EdgeBlock:
     targets: NDArray[np.int64]
     attributes: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     whole: bool = False
+    undirected: bool = False
 
 
 class Source(Protocol):

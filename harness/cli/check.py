@@ -53,7 +53,6 @@ def _tell_halved(export: exporter.Export) -> None:
     for relation in export.schema["relations"]:
         if relation["symmetric"]:
             rows, edges = number(relation["source_rows"]), number(relation["rows"])
-            notice(
-                f"relation {relation['id']} ({relation['name']}) is symmetric: the source stores each edge in both"
-                f" directions, {rows} rows; here are {edges} edges"
-            )
+            both = f"the source stores each edge in both directions, {rows} rows; here are {edges} edges"
+            told = both if rows != edges else f"the source gives its {edges} edges no direction"
+            notice(f"relation {relation['id']} ({relation['name']}) is symmetric: {told}")

@@ -8,11 +8,22 @@ from typing import Any, TypeVar
 
 import click
 
-from exporter import Export, Progress, export_stark, export_tables
+from exporter import (
+    Export,
+    Options,
+    export_kgx,
+    export_neo4j,
+    export_networkx,
+    export_obo,
+    export_primekg,
+    export_rdf,
+    export_stark,
+    export_tables,
+)
 from exporter.stark import DATASETS, find
 from harness import stark as stark_data
 from harness.cli.file_progress import file_progress
-from harness.cli.options import Names, data_dir_option
+from harness.cli.options import Names, Pairs, data_dir_option
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.graphs import data_directory
@@ -46,10 +57,10 @@ def _shared(*more: Callable[[Any], Any]) -> Callable[[F], F]:
     return add
 
 
-def _export(out: Path, make: Callable[[Progress | None], Export]) -> None:
-    """Make an export and say what came of it."""
+def _export(make: Callable[[Options], Export], out: Path, **options: Any) -> None:
+    """Make an export and say what came of it. `options` are the shared flags."""
     with file_progress() as progress:
-        export = make(progress)
+        export = make(Options(progress=progress, **options))
     source = export.manifest["source"]
     for why, count in source.get("skipped", {}).items():
         notice(f"left out {count_of(count, 'row')}: {why}")
@@ -69,19 +80,40 @@ def command() -> None:
 @command.command()
 @click.argument("nodes", type=_PATH)
 @click.argument("edges", type=_PATH)
+@click.option(
+    "--columns",
+    type=Pairs(),
+    metavar="COLUMN=NAME,...",
+    help="What id, type, name, source, relation and target are called in the tables, where it is otherwise.",
+)
 @_shared(_NAME, _SKIP)
-def tables(nodes: Path, edges: Path, out: Path, **options: Any) -> None:
+def tables(nodes: Path, edges: Path, out: Path, columns: dict[str, str] | None, **options: Any) -> None:
     """Export a graph given as a table of nodes and a table of edges.
 
-    NODES is JSONL, CSV or TSV with the columns id, type, name and any others, which become attributes. EDGES is CSV
-    or TSV with source, relation, target and any others, which become edge attributes.
+    NODES is JSONL, CSV, TSV or Parquet with the columns id, type, name and any others, which become attributes. EDGES
+    is CSV, TSV or Parquet with source, relation, target and any others, which become edge attributes.
 
     \b
     Example:
       $ harness export tables nodes.jsonl edges.tsv --out mygraph
+      $ harness export tables genes.parquet links.csv --columns id=gene_id,source=from,target=to --out genes
       $ harness run --graph ./mygraph --mode files --queries questions.jsonl
     """
-    _export(out, lambda progress: export_tables(nodes, edges, out, progress=progress, **options))
+
+    def make(shared: Options) -> Export:
+        return export_tables(
+            nodes,
+            edges,
+            out,
+            columns=columns,
+            queries=shared.queries,
+            candidates=None if shared.candidates is None else list(shared.candidates),
+            name=shared.name,
+            on_bad_row=shared.on_bad_row,
+            progress=shared.progress,
+        )
+
+    _export(make, out, **options)
 
 
 @command.command()
@@ -108,4 +140,122 @@ def stark(graph: str, folder: Path | None, out: Path, data_dir: Path | None, **o
                 f"put skb/{graph}/processed.zip and qa/{graph} of the dataset repository there",
             )
         place = found
-    _export(out, lambda progress: export_stark(graph, place, out, progress=progress, **options))
+
+    def make(shared: Options) -> Export:
+        return export_stark(
+            graph, place, out, queries=shared.queries, candidates=shared.candidates, progress=shared.progress
+        )
+
+    _export(make, out, **options)
+
+
+@command.command()
+@click.argument("edges", type=_PATH)
+@click.argument("tables", type=_PATH, nargs=-1)
+@_shared(_NAME, _SKIP)
+def primekg(edges: Path, tables: tuple[Path, ...], out: Path, **options: Any) -> None:
+    """Export PrimeKG, or a graph in its form.
+
+    EDGES is kg.csv: relation, display_relation, and index, id, type, name and source of either end. TABLES hold further
+    attributes of nodes, which node_index names. Relations are called by display_relation; relation is an attribute of
+    the edges. Questions name nodes by their index.
+
+    \b
+    Example:
+      $ harness export primekg kg.csv drug_features.csv disease_features.csv --out primekg
+    """
+    _export(lambda shared: export_primekg(edges, tables, out, shared), out, **options)
+
+
+@command.command()
+@click.argument("nodes", type=_PATH)
+@click.argument("edges", type=_PATH)
+@_shared(_NAME, _SKIP)
+def kgx(nodes: Path, edges: Path, out: Path, **options: Any) -> None:
+    """Export a graph in the Knowledge Graph Exchange format.
+
+    NODES (id, category, name, ...) and EDGES (subject, predicate, object, ...) are TSV or JSONL. A node's type is its
+    first category.
+
+    \b
+    Example:
+      $ harness export kgx nodes.tsv edges.tsv --out mygraph
+    """
+    _export(lambda shared: export_kgx(nodes, edges, out, shared), out, **options)
+
+
+@command.command()
+@click.argument("files", nargs=-1, required=True, metavar="[LABEL=|TYPE=]FILE[,FILE...]...")
+@click.option("--delimiter", default=",", show_default=True, help="Between columns; `tab` for a tab.")
+@click.option("--array-delimiter", default=";", show_default=True, help="Between the items of an array.")
+@_shared(_NAME, _SKIP)
+def neo4j(files: tuple[str, ...], delimiter: str, array_delimiter: str, out: Path, **options: Any) -> None:
+    """Export the CSV files of a Neo4j import.
+
+    Which files hold nodes (:ID) and which relationships (:START_ID, :END_ID) is told by their headers; a header may be
+    a file of its own before those with the rows. A node's type is its first label, a relationship's relation its type.
+
+    \b
+    Example:
+      $ harness export neo4j people.csv Film=films-header.csv,films.csv ACTED_IN=roles.csv --out films
+    """
+    between = "\t" if delimiter.lower() == "tab" else delimiter
+    _export(
+        lambda shared: export_neo4j(files, out, shared, delimiter=between, array_delimiter=array_delimiter),
+        out,
+        **options,
+    )
+
+
+@command.command()
+@click.argument("file", type=_PATH)
+@click.option(
+    "--names",
+    type=Pairs(),
+    metavar="WHAT=ATTRIBUTE,...",
+    help="The attributes that hold a node's type and name and an edge's relation, where it isn't a usual one.",
+)
+@_shared(_NAME, _SKIP)
+def networkx(file: Path, names: dict[str, str] | None, out: Path, **options: Any) -> None:
+    """Export a graph that networkx or a tool like it wrote.
+
+    FILE is GraphML, or node-link JSON where its name ends with .json. A node's type is its attribute type, node_type,
+    label, labels, category or kind, its name the attribute name, label or title; an edge's relation is relation, type,
+    label, predicate, edge_type or key. The first that is there counts, and all are kept as attributes.
+
+    \b
+    Example:
+      $ harness export networkx graph.graphml --names type=class,relation=verb --out mygraph
+    """
+    _export(lambda shared: export_networkx(file, out, shared, names=names), out, **options)
+
+
+@command.command()
+@click.argument("files", type=_PATH, nargs=-1, required=True)
+@_shared(_NAME, _SKIP)
+def obo(files: tuple[Path, ...], out: Path, **options: Any) -> None:
+    """Export ontologies in OBO format, as one graph.
+
+    Terms are nodes, whose type is their namespace; is_a and relationships are edges. Needs the extra obo.
+
+    \b
+    Example:
+      $ harness export obo go.obo --out go
+    """
+    _export(lambda shared: export_obo(files, out, shared), out, **options)
+
+
+@command.command()
+@click.argument("files", type=_PATH, nargs=-1, required=True)
+@_shared(_NAME, _SKIP)
+def rdf(files: tuple[Path, ...], out: Path, **options: Any) -> None:
+    """Export RDF files (N-Triples .nt, Turtle .ttl), as one graph.
+
+    Resources are nodes, triples between them edges; rdf:type is a node's type, rdfs:label its name, other literals are
+    attributes. Needs the extra rdf.
+
+    \b
+    Example:
+      $ harness export rdf dump.nt.gz --out mygraph
+    """
+    _export(lambda shared: export_rdf(files, out, shared), out, **options)

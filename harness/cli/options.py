@@ -25,6 +25,23 @@ class Names(click.ParamType[tuple[str, ...]]):
         return tuple(dict.fromkeys(names))
 
 
+class Pairs(click.ParamType[dict[str, str]]):
+    """`a=b,c=d` as a dict."""
+
+    name = "pairs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        pairs = {}
+        for part in str(value).split(","):
+            key, separator, named = (piece.strip() for piece in part.partition("="))
+            if not (key and separator and named) or key in pairs:
+                self.fail(f"'{part.strip()}' is not NAME=NAME, or a second one for that name", param, ctx)
+            pairs[key] = named
+        return pairs
+
+
 data_dir_option = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),

@@ -1,0 +1,218 @@
+"""The `networkx` source: GraphML, and node-link JSON as networkx writes it.
+
+GraphML (http://graphml.graphdrawing.org/specification.html) is read as a stream, twice; node-link JSON at once. Neither
+needs networkx.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from exporter.errors import ExportError
+from exporter.identified import EdgeRow, IdentifiedSource, attribute_names
+from exporter.options import Options
+from exporter.plain import as_cell
+from exporter.read import Export
+from exporter.rows import parse_json
+from exporter.source import EdgeBlock, Node
+
+_TYPES = ("type", "node_type", "label", "labels", "category", "kind")
+_NAMES = ("name", "label", "title")
+_RELATIONS = ("relation", "type", "label", "predicate", "edge_type", "key")
+_NODE, _EDGE = "node", "edge"  # the type and the relation where nothing says one
+_INTEGERS = ("int", "long", "integer")
+_JSON = (".json", ".json.gz")
+
+
+class _PropertyGraph(IdentifiedSource):
+    """A node's type and name, an edge's relation are what the first of some usual attributes says, or those that the
+    user names. Attributes that were read so are kept too. An undirected graph's edges have no direction in the export.
+    """
+
+    kind = "networkx"
+
+    def __init__(self, path: Path, names: Mapping[str, str], options: Options) -> None:
+        super().__init__(options.on_bad_row, options.progress)
+        self._path = path
+        self._type_keys = (names["type"],) if "type" in names else _TYPES
+        self._name_keys = (names["name"],) if "name" in names else _NAMES
+        self._relation_keys = (names["relation"],) if "relation" in names else _RELATIONS
+
+    def _node(self, source_id: str | int, attributes: Mapping[str, Any]) -> Node:
+        node_type = _first(attributes, self._type_keys) or _NODE
+        name = _first(attributes, self._name_keys)
+        return Node(node_type, str(source_id) if name is None else name, attributes, source_id)
+
+    def _edge(self, line: int, source: str, target: str, attributes: Mapping[str, Any]) -> EdgeRow:
+        relation = _first(attributes, self._relation_keys) or _EDGE
+        return EdgeRow(line, source, relation, target, {key: as_cell(value) for key, value in attributes.items()})
+
+
+def _first(attributes: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    """The first of `keys` that is there, as a text; of a list its first item."""
+    for key in keys:
+        value = attributes.get(key)
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return None
+
+
+class GraphMLSource(_PropertyGraph):
+    """A GraphML file. Nested graphs are read as one; ports are passed over; hyperedges are refused."""
+
+    def __init__(self, path: Path, names: Mapping[str, str], options: Options) -> None:
+        super().__init__(path, names, options)
+        self._directed: bool | None = None
+
+    def nodes(self) -> Iterator[Node]:
+        def rows() -> Iterator[tuple[int, Node]]:
+            for tag, element, data in self._elements():
+                if tag == _NODE:
+                    yield 0, self._node(element.get("id", ""), data)
+
+        yield from self._numbered(self._path, rows())
+        self._some(self._path)
+
+    def edges(self) -> Iterator[EdgeBlock]:
+        names = attribute_names(self._edges())
+        assert self._directed is not None
+        yield from self._blocks_of_rows(self._path, self._edges(), names, undirected=not self._directed)
+
+    def _edges(self) -> Iterator[EdgeRow]:
+        for tag, element, data in self._elements():
+            if tag == _EDGE:
+                if element.get("directed", str(self._directed).lower()) != str(self._directed).lower():
+                    raise ExportError(f"{self._path}: some edges are directed and some are not", "write two graphs")
+                identity = {"id": element.get("id")} if element.get("id") is not None else {}
+                yield self._edge(0, element.get("source", ""), element.get("target", ""), {**identity, **data})
+
+    def _elements(self) -> Iterator[tuple[str, ET.Element, dict[str, Any]]]:
+        """Nodes and edges with their data, each forgotten once it has been read."""
+        keys: dict[str, tuple[str, str]] = {}  # id -> name, type
+        defaults: dict[str, dict[str, Any]] = {_NODE: {}, _EDGE: {}}
+        with self._input(self._path) as file:
+            parser: Any = ET.XMLPullParser(("start", "end"))
+            above: list[ET.Element] = []
+            try:
+                for line in file.lines():
+                    parser.feed(line)
+                    for event, element in parser.read_events():
+                        tag = element.tag.rpartition("}")[2]
+                        if event == "start":
+                            above.append(element)
+                            if tag == "graph":
+                                self._set_direction(element)
+                            continue
+                        above.pop()
+                        if tag == "key":
+                            _add_key(element, keys, defaults)
+                        elif tag == "hyperedge":
+                            raise ExportError(
+                                f"{self._path}: a hyperedge", "only edges between two nodes can be exported"
+                            )
+                        elif tag in defaults:
+                            yield tag, element, {**defaults[tag], **_data(element, keys)}
+                        if tag in (*defaults, "graph") and above:
+                            above[-1].remove(element)
+                parser.close()
+            except (ET.ParseError, ValueError) as error:
+                raise ExportError(f"{self._path}: not valid GraphML ({error})", "write the file again") from error
+
+    def _set_direction(self, graph: ET.Element) -> None:
+        directed = graph.get("edgedefault", "directed") == "directed"
+        if self._directed not in (None, directed):
+            raise ExportError(f"{self._path}: some graphs in it are directed and some are not", "write two files")
+        self._directed = directed
+
+
+def _add_key(element: ET.Element, keys: dict[str, tuple[str, str]], defaults: dict[str, dict[str, Any]]) -> None:
+    identity = element.get("id", "")
+    keys[identity] = (element.get("attr.name", identity), element.get("attr.type", "string"))
+    default = next((child.text or "" for child in element if child.tag.endswith("default")), None)
+    if default is not None:
+        for what in defaults if element.get("for") in (None, "all") else [element.get("for", "")]:
+            if what in defaults:
+                defaults[what][keys[identity][0]] = _typed(default, keys[identity][1])
+
+
+def _data(element: ET.Element, keys: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    data = {}
+    for child in element:
+        if child.tag.rpartition("}")[2] == "data":
+            name, kind = keys.get(child.get("key", ""), (child.get("key", ""), "string"))
+            data[name] = _typed("".join(child.itertext()), kind)
+    return data
+
+
+def _typed(text: str, kind: str) -> Any:
+    """A datum's value. Raises ValueError where it is not of its key's type."""
+    if kind in _INTEGERS:
+        return int(text)
+    if kind in ("float", "double"):
+        return float(text)
+    return text.strip().lower() in ("true", "1") if kind == "boolean" else text
+
+
+class NodeLinkSource(_PropertyGraph):
+    """A graph as node-link JSON: `nodes` with `id`, and `links` or `edges` with `source` and `target`."""
+
+    def nodes(self) -> Iterator[Node]:
+        self._graph = self._load()
+        yield from self._numbered(self._path, self._node_rows())
+        self._some(self._path)
+
+    def _node_rows(self) -> Iterator[tuple[int, Node]]:
+        for number, row in enumerate(self._list("nodes"), 1):
+            if isinstance(row, dict) and "id" in row:
+                attributes = {key: value for key, value in row.items() if key != "id"}
+                source_id = row["id"] if isinstance(row["id"], int) else as_cell(row["id"]) or ""
+                yield number, self._node(source_id, attributes)
+            else:
+                self._bad.report(self._path, number, "this node (they are counted, not lines) has no 'id'")
+
+    def edges(self) -> Iterator[EdgeBlock]:
+        rows = list(self._edge_rows())
+        undirected = self._graph.get("directed", False) is False
+        yield from self._blocks_of_rows(self._path, rows, attribute_names(rows), undirected=undirected)
+
+    def _edge_rows(self) -> Iterator[EdgeRow]:
+        for number, row in enumerate(self._list("links" if "links" in self._graph else "edges"), 1):
+            if isinstance(row, dict) and {"source", "target"} <= row.keys():
+                attributes = {key: value for key, value in row.items() if key not in ("source", "target")}
+                source, target = (as_cell(row[end]) or "" for end in ("source", "target"))
+                yield self._edge(number, source, target, attributes)
+            else:
+                self._bad.report(self._path, number, "this edge (they are counted, not lines) has no ends")
+
+    def _load(self) -> dict[str, Any]:
+        with self._input(self._path) as file:
+            try:
+                graph = parse_json(b"".join(file.blocks()))
+            except ValueError as error:
+                raise ExportError(f"{self._path}: {error}", "write the file again") from error
+        if not isinstance(graph, dict) or not isinstance(graph.get("nodes"), list):
+            raise ExportError(f"{self._path}: no list of nodes", "networkx.node_link_data makes what is needed")
+        return graph
+
+    def _list(self, key: str) -> list[Any]:
+        found = self._graph.get(key, [])
+        if not isinstance(found, list):
+            raise ExportError(f"{self._path}: '{key}' is not a list", "networkx.node_link_data makes what is needed")
+        return found
+
+
+def export_networkx(
+    path: Path, out: Path, options: Options | None = None, *, names: Mapping[str, str] | None = None
+) -> Export:
+    """Export a GraphML or node-link JSON file (by its name) into the new folder `out`. Raises ExportError.
+
+    `names` says which attributes hold a node's `type` and `name` and an edge's `relation`.
+    """
+    options = options or Options()
+    made = NodeLinkSource if path.name.lower().endswith(_JSON) else GraphMLSource
+    return options.write(made(path, names or {}, options), out)

@@ -1,0 +1,197 @@
+"""OBO and RDF files, with the readers of the extras."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter import Export, ExportError, Options, check, export_obo, export_rdf
+
+pytest.importorskip("fastobo", reason="the extra obo is not installed")
+pytest.importorskip("pyoxigraph", reason="the extra rdf is not installed")
+
+OBO = r"""format-version: 1.2
+default-namespace: zoo
+
+[Term]
+id: X:1
+name: one \, two
+namespace: other
+def: "a \"quoted\" text" [PMID:1, X:2 "d"]
+comment: plain
+synonym: "s" EXACT []
+synonym: "t" RELATED [X:9] {source="y"}
+xref: A:1
+is_a: X:2 {source="s"} ! two
+relationship: part_of X:3 ! three
+intersection_of: part_of X:9
+
+[Term]
+id: X:2
+name: two
+is_obsolete: true
+
+[Typedef]
+id: part_of
+name: part of
+is_transitive: true
+"""
+TURTLE = """
+@prefix : <http://ex.org/> . @prefix o: <http://other.org/x#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+:a a :Gene, :Thing ; rdfs:label "Das A"@de, "The A"@en ; :size 5, 7 ; :ratio 1.5 ; :exact 0.10 ; :ok true ;
+   :bad "x"^^:odd ; :likes :b ; o:likes [ :likes :a ] .
+:b rdfs:label "B" ; :when "2020-01-02"^^<http://www.w3.org/2001/XMLSchema#date> ; :note "first" .
+:b :note "second" ; :size 18446744073709551616 .
+_:named :likes :b .
+"""
+NAMES = "http://ex.org/"
+
+
+def nodes(export: Export) -> dict[str, tuple[str, str, dict[str, Any]]]:
+    found = {}
+    for record in export.nodes():
+        attributes = dict(record["attributes"])
+        found[attributes.pop("source_id")] = (record["node_type"], record["name"], attributes)
+    return found
+
+
+def edges(export: Export) -> set[tuple[str, str, str]]:
+    names = [record["attributes"]["source_id"] for record in export.nodes()]
+    return {
+        (names[source], relation["name"], names[target])
+        for relation in export.schema["relations"]
+        for source, target, _ in export.edges(relation["id"])
+    }
+
+
+class TestObo:
+    def test_terms_typedefs_and_what_is_only_named(self, tmp_path: Path) -> None:
+        (tmp_path / "zoo.obo.gz").write_bytes(gzip.compress(OBO.encode()))
+        export = export_obo([tmp_path / "zoo.obo.gz"], tmp_path / "out")
+        assert check(export.path) == []
+        assert nodes(export) == {
+            "X:1": (
+                "other", "one , two",
+                {"namespace": "other", "def": 'a "quoted" text', "def_xref": ["PMID:1", "X:2"], "comment": "plain",
+                 "synonym": ['"s" EXACT []', '"t" RELATED [X:9] {source="y"}'], "xref": ["A:1"],
+                 "intersection_of": ["part_of X:9"]},
+            ),
+            "X:2": ("zoo", "two", {"is_obsolete": True}),
+            "part_of": ("typedef", "part of", {"is_transitive": True}),
+            "X:3": ("undefined", "X:3", {}),
+        }  # fmt: skip
+        assert edges(export) == {("X:1", "is_a", "X:2"), ("X:1", "part_of", "X:3")}
+        assert next(iter(export.edges(0)))[2] == ('{source="s"}',)
+
+    def test_several_files_are_one_graph(self, tmp_path: Path) -> None:
+        (tmp_path / "a.obo").write_text("[Term]\nid: A:1\nis_a: B:1\n", encoding="utf-8")
+        (tmp_path / "b.obo").write_text("[Term]\nid: B:1\nname: b\n", encoding="utf-8")
+        export = export_obo([tmp_path / "a.obo", tmp_path / "b.obo"], tmp_path / "out")
+        assert {identity: described[:2] for identity, described in nodes(export).items()} == {
+            "A:1": ("term", "A:1"), "B:1": ("term", "b"),
+        }  # fmt: skip
+        assert edges(export) == {("A:1", "is_a", "B:1")}
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("[Term]\nid: A:1\nno such clause\n", r"a\.obo: line 3: not valid OBO"),
+            ("[Term]\nid: A:1\n\n[Term]\nid: A:1\n", r"a\.obo: line 2: duplicate id 'A:1'"),
+            ("format-version: 1.2\n", "no nodes"),
+        ],
+    )
+    def test_bad_files(self, tmp_path: Path, text: str, message: str) -> None:
+        (tmp_path / "a.obo").write_text(text, encoding="utf-8")
+        with pytest.raises(ExportError, match=message):
+            export_obo([tmp_path / "a.obo"], tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
+class TestRdf:
+    def test_types_labels_literals_and_edges(self, tmp_path: Path) -> None:
+        (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
+        export = export_rdf([tmp_path / "g.ttl"], tmp_path / "out")
+        assert check(export.path) == []
+        found = nodes(export)
+        assert found[f"{NAMES}a"] == (
+            "Gene", "The A",
+            {"label@de": "Das A", "label@en": "The A", "size": [5, 7], "ratio": 1.5, "exact": 0.1, "ok": True,
+             "bad^^odd": "x", "types": ["Gene", "Thing"]},
+        )  # fmt: skip
+        assert found[f"{NAMES}b"] == (
+            "resource",
+            "B",
+            {"label": "B", "when": "2020-01-02", "note": ["first", "second"], "size": 2**64},
+        )
+        assert edges(export) == {
+            (f"{NAMES}a", f"{NAMES}likes", f"{NAMES}b"),
+            (f"{NAMES}a", "http://other.org/x#likes", "_:anonymous0"),
+            ("_:anonymous0", f"{NAMES}likes", f"{NAMES}a"),
+            ("_:named", f"{NAMES}likes", f"{NAMES}b"),
+        }
+        names = export.manifest["source"]["names"]
+        assert names["types"]["Gene"] == f"{NAMES}Gene"
+        assert names["properties"]["size"] == f"{NAMES}size"
+
+    def test_the_same_file_gives_the_same_export(self, tmp_path: Path) -> None:
+        (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
+        one, two = (export_rdf([tmp_path / "g.ttl"], tmp_path / str(number)) for number in range(2))
+        assert one.digest == two.digest
+
+    def test_many_triples_in_any_order(self, tmp_path: Path) -> None:
+        count = 25_000  # more than two shards
+        lines = [f'<http://e/{n}> <http://e/name> "{n}" .\n' for n in range(count)]
+        lines += [f"<http://e/{n}> <http://e/next> <http://e/{(n + 1) % count}> .\n" for n in range(count)]
+        lines += [f'<http://e/{n}> <http://e/again> "{n}" .\n' for n in reversed(range(count))]
+        (tmp_path / "g.nt.gz").write_bytes(gzip.compress("".join(lines).encode()))
+        export = export_rdf([tmp_path / "g.nt.gz"], tmp_path / "out")
+        assert (export.node_count, export.schema["edges"]) == (count, count)
+        for number in (0, 9_999, 10_000, count - 1):
+            assert export.node(number)["attributes"] == {
+                "source_id": f"http://e/{number}", "name": str(number), "again": str(number),
+            }  # fmt: skip
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+    def test_bad_lines_stop_or_are_skipped(self, tmp_path: Path) -> None:
+        text = "<http://e/a> <http://e/p> <http://e/b> .\nnonsense\n<http://e/b> <http://e/p> <http://e/a> .\n"
+        (tmp_path / "g.nt").write_text(text, encoding="utf-8")
+        with pytest.raises(ExportError, match=r"g\.nt: line 2: not valid RDF"):
+            export_rdf([tmp_path / "g.nt"], tmp_path / "out")
+        export = export_rdf([tmp_path / "g.nt"], tmp_path / "out", Options(on_bad_row="skip"))
+        assert export.schema["edges"] == 1  # both directions: one symmetric edge
+        assert export.manifest["source"]["skipped"] == {"g.nt": 1}
+
+    def test_several_files_and_their_blank_nodes(self, tmp_path: Path) -> None:
+        for name in "ab":
+            (tmp_path / f"{name}.nt").write_text(f"_:x <http://e/p> <http://e/{name}> .\n", encoding="utf-8")
+        export = export_rdf([tmp_path / "a.nt", tmp_path / "b.nt"], tmp_path / "out")
+        assert set(nodes(export)) == {"_:0.x", "http://e/a", "_:1.x", "http://e/b"}
+
+    def test_questions_name_resources(self, tmp_path: Path) -> None:
+        (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
+        (tmp_path / "q.jsonl").write_text(
+            '{"id": "q", "query": "?", "answer_ids": ["http://ex.org/b"]}\n', encoding="utf-8"
+        )
+        export = export_rdf([tmp_path / "g.ttl"], tmp_path / "out", Options(queries=tmp_path / "q.jsonl"))
+        (question,) = export.queries()
+        assert export.node(question["answer_ids"][0])["name"] == "B"
+
+    def test_other_formats_are_told(self, tmp_path: Path) -> None:
+        (tmp_path / "g.rdf").write_text("", encoding="utf-8")
+        with pytest.raises(ExportError, match="cannot tell the format") as caught:
+            export_rdf([tmp_path / "g.rdf"], tmp_path / "out")
+        assert ".ttl" in caught.value.hint
+
+
+@pytest.mark.parametrize(("module", "extra", "file"), [("fastobo", "obo", "x.obo"), ("pyoxigraph", "rdf", "x.nt")])
+def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, extra: str, file: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)  # as if it weren't installed
+    (tmp_path / file).write_text("x", encoding="utf-8")
+    make = {"obo": export_obo, "rdf": export_rdf}[extra]
+    with pytest.raises(ExportError, match=f"need {module}, which isn't installed") as caught:
+        make([tmp_path / file], tmp_path / "out")
+    assert caught.value.hint == f"pip install 'kgshell[{extra}]'"
