@@ -357,6 +357,7 @@ class TestExport:
         mistake(run_cli("export", "tables", "none.csv", tables[1], "--out", out), "none.csv")
         mistake(run_cli("export", "tables", *tables), "harness export tables needs --out")
         mistake(run_cli("export", "tables", *tables, "--out", out, "--candidates", "papre"), "papre")
+        mistake(run_cli("export"), "harness export needs a command", "commands: ")
         mistake(run_cli("export", "tabels"), "unknown command 'tabels'", "did you mean 'tables'?")
         assert not (tmp_path / "graph").exists()
         run_cli("export", "tables", *tables, "--out", out)
