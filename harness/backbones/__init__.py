@@ -61,6 +61,8 @@ def make_backbone(
     make = _WITH_ARGUMENT.get(kind) if sign else _PLAIN.get(name)
     if make is None:
         return _endpoint(load_profile(name, base_url=base_url, overrides=overrides, others=OTHERS), notice)
+    if sign and not argument:
+        raise UserError(f"model '{name}' lacks what comes behind the colon", _EXAMPLES[kind])
     if base_url is not None:
         raise UserError(f"model '{name}' has no endpoint, so --base-url means nothing to it", "leave out --base-url")
     return make(argument, overrides, notice)
@@ -129,4 +131,5 @@ def _manual(_: str, overrides: _Overrides, __: _Notice) -> tuple[Backbone, Profi
 
 _Maker = Callable[[str, _Overrides, _Notice], tuple[Backbone, Profile]]
 _WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay}
+_EXAMPLES: Final = {"scripted": "for example scripted:turns.jsonl", "replay": "for example replay:runs/mine"}
 _PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo}

@@ -147,6 +147,13 @@ class TestWhatAUserSees:
             mistake(run(*flags, "--workers", "1", "--resume"), "status 404")
         assert server.count == 2
 
+    def test_a_question_with_an_endless_id_has_a_short_line(self, run: Run, tmp_path: Path) -> None:
+        queries = jsonl(tmp_path / "q.jsonl", [{"id": "x" * 5000, "query": "Which?"}])
+        result = run("--queries", str(queries))
+        assert result.code == 0, result
+        assert "x" * 59 + "…" in result.stderr
+        assert "x" * 60 not in result.stderr
+
     def test_a_failure_is_explained_once(self, run: Run, tmp_path: Path) -> None:
         with ScriptedServer(lambda _: refuse(500, "out of order")) as server:
             result = run("--model", "m", "--base-url", server.url, "--set", "model.tries=1", "--workers", "2")
@@ -305,6 +312,8 @@ class TestDryRun:
 
     def test_a_mistake_is_one_in_a_dry_run_too(self, run: Run) -> None:
         mistake(run("--model", "gpt-52", "--dry-run"), "unknown model 'gpt-52'")
+        mistake(run("--model", "scripted:"), "lacks what comes behind the colon", "scripted:turns.jsonl")
+        mistake(run("--model", "replay:"), "lacks what comes behind the colon", "replay:runs/mine")
         mistake(run("--model", "scripted:none.jsonl", "--dry-run"), "script none.jsonl can't be read")
 
 
