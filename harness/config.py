@@ -49,4 +49,4 @@ def load_config() -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         hint = f"correct the file, or name another with {VARIABLE}"
-        raise UserError(f"config file {path} is not TOML: {error}", hint) from None
+        raise UserError(f"config file {path}: {error}", hint) from None
