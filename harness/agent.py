@@ -1,7 +1,6 @@
 """The agent loop: ask the model, run what it calls, show it the results, until it answers or a limit is reached.
 
-One attempt is one linear conversation. Every step is in the trajectory before the next one begins. What is shown to
-the model (and what is cleared from it) is `context.py`'s business, what a tool does is the tool's.
+One attempt is one conversation, each step in the trajectory before the next begins; `context.py` says what is shown.
 """
 
 from __future__ import annotations

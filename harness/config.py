@@ -48,4 +48,5 @@ def load_config() -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"config file {path}: {error}") from None
+        hint = f"correct the file, or name another with {VARIABLE}"
+        raise UserError(f"config file {path}: {error}", hint) from None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from harness.errors import UserError
 from harness.intervals import bootstrap
@@ -35,13 +38,27 @@ class Estimate:
     cost: Range | None
 
 
+_RECORDED = Estimate("no model is asked: the turns are written down already", (0, 0), (0, 0), (0, 0), (0.0, 0.0))
+
+
 def estimate(
-    attempts: int, parent: Path, graph: str, mode: str, model: str, cost_of: Callable[[Usage], float | None]
+    attempts: int,
+    parent: Path,
+    graph: str,
+    mode: Mapping[str, Any],
+    model: str,
+    cost_of: Callable[[Usage], float | None],
+    *,
+    asks: bool = True,
 ) -> Estimate:
-    """The estimate for `attempts` attempts, from runs under `parent` of the same graph, mode and model if any."""
+    """The estimate for `attempts` attempts, from runs under `parent` of the same graph, mode and model if any.
+
+    `mode` is the mode's table: attempts with other settings (limits, tools) tell nothing. `asks` is whether a model is
+    asked at all, rather than recorded turns.
+    """
     records = list(_earlier(parent, graph, mode, model))
     if len(records) < _ENOUGH:
-        return _assumed(attempts, cost_of)
+        return _assumed(attempts, cost_of) if asks else _RECORDED
     basis = f"{len(records)} earlier attempts under {parent}"
     turns = [float(record.turns) for record in records]
     tokens_in = [float(record.usage.get("input") or 0) for record in records]
@@ -78,12 +95,13 @@ def _total(attempts: int, values: list[float]) -> Range:
     return attempts * low, attempts * high
 
 
-def _earlier(parent: Path, graph: str, mode: str, model: str) -> Iterable[AttemptRecord]:
+def _earlier(parent: Path, graph: str, mode: Mapping[str, Any], model: str) -> Iterable[AttemptRecord]:
     """Finished attempts of the runs in `parent` and in the folders in it."""
+    wanted = (graph, orjson.loads(orjson.dumps(mode, default=str)), model)
     for path in sorted((*parent.glob(f"*/{MANIFEST}"), *parent.glob(f"*/*/{MANIFEST}"))):
         try:
             manifest = read_manifest(path.parent)
-            if (manifest["graph"], manifest["mode"]["name"], manifest["model"]["name"]) != (graph, mode, model):
+            if (manifest["graph"], manifest["mode"], manifest["model"]["name"]) != wanted:
                 continue
             records = read_ledger(path.parent)
         except (UserError, ValueError, KeyError, TypeError, OSError):

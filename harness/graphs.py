@@ -5,23 +5,20 @@ The data directory holds `exports/<name>`. It may be shared and read-only once t
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from exporter import Export, ExportError, Progress, biogo_sources, check_files, export_stark, export_tables
+from exporter import Export, ExportError, Progress, check_files, export_stark
 from exporter.stark import DATASETS
 from harness import stark
-from harness.config import APP
 from harness.errors import UserError
+from harness.exports import EMBEDDED, data_directory, export_embedded, is_export
 from harness.suggest import hint
 
-EMBEDDED = "biogo"
+__all__ = ["Graph", "Listing", "data_directory", "graph_names", "list_graphs", "open_graph", "verify"]
 
 Notice = Callable[[str], None]
 
@@ -57,11 +54,6 @@ class Listing:
         return asdict(self)
 
 
-def data_directory(named: Path | None) -> Path:
-    """`named` (from a flag, the environment or the config), else the platform's folder for user data."""
-    return named or platformdirs.user_data_path(APP)
-
-
 def open_graph(
     name: str, data: Path, notice: Notice, *, progress: Progress | None = None, download: bool = True
 ) -> Graph:
@@ -79,7 +71,7 @@ def open_graph(
             _warn(graph, stark.is_stale(graph.export, stark.locate(name, data)), notice)
         return graph
     if name == EMBEDDED:
-        return Graph(name, _export_embedded(place, notice))
+        return Graph(name, export_embedded(place, notice))
     if name in DATASETS:
         graph = Graph(name, _export_stark(name, place, data, notice, progress, download))
         _warn(graph, "", notice)
@@ -89,25 +81,10 @@ def open_graph(
     raise UserError(f"unknown graph '{name}'", hint(name, graph_names(data), "graphs") + ", or a path to an export")
 
 
-def exports_in(data: Path, name: str) -> Iterator[Export]:
-    """Every export that can be opened: `data` itself if it is one, and those in the data directory.
-
-    Where `name` is the embedded sample's and it has not been exported yet, it is, if it can be.
-    """
-    places = sorted((data / "exports").glob("*"), key=lambda place: place.name != name)
-    for place in (data, *places):
-        if _is_export(place):
-            with contextlib.suppress(ExportError):
-                yield Export.open(place)
-    if name == EMBEDDED and not (data / "exports" / name).exists():
-        with contextlib.suppress(UserError, OSError):
-            yield _export_embedded(data / "exports" / name, lambda _: None)
-
-
 def graph_names(data: Path) -> list[str]:
     """Every name that can be given: the embedded sample, STaRK's graphs, and what lies in the data directory."""
     exports = data / "exports"
-    found = sorted(path.name for path in exports.iterdir() if _is_export(path)) if exports.is_dir() else []
+    found = sorted(path.name for path in exports.iterdir() if is_export(path)) if exports.is_dir() else []
     return list(dict.fromkeys((EMBEDDED, *DATASETS, *found)))
 
 
@@ -139,15 +116,6 @@ def _open(path: Path) -> Graph:
     return Graph(export.name, export)
 
 
-def _export_embedded(place: Path, notice: Notice) -> Export:
-    notice(f"exporting the embedded graph {EMBEDDED} to {place}")
-    sources = biogo_sources()
-    try:
-        return export_tables(sources.nodes, sources.edges, place, queries=sources.queries, name=EMBEDDED, reuse=True)
-    except ExportError as error:
-        raise UserError(str(error), f"{error.hint} with --data-dir or HARNESS_DATA") from None
-
-
 def _export_stark(
     name: str, place: Path, data: Path, notice: Notice, progress: Progress | None, download: bool
 ) -> Export:
@@ -170,10 +138,6 @@ def _warn(graph: Graph, stale: str, notice: Notice) -> None:
         notice(f"{graph.name}: {warning}")
     if stale:
         notice(f"{graph.name}: the export is stale, {stale}; to have it made anew, remove {graph.export.path}")
-
-
-def _is_export(path: Path) -> bool:
-    return (path / "manifest.json").is_file()
 
 
 def _listing(name: str, place: Path, data: Path) -> Listing:

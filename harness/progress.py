@@ -25,6 +25,7 @@ from harness.questions import Question
 from harness.text import count_of, duration, line, money, number, shorten
 
 _SHOWN_IDS = 3
+_ID_WIDTH = 60
 _NARROWEST = 20  # cells for a question on a small terminal
 _PLAIN_WIDTH = 120  # of a line where there is no terminal
 
@@ -163,7 +164,7 @@ class RunListener:
         mark = self._mark(record, question, verdict, final)
         end = f"{mark}  {count_of(record.turns, 'turn')}  {duration(record.times.wall)}"
         answer = self._answer(record)
-        start = line(f"{self._label} {record.query_id}".strip())
+        start = f"{line(self._label)} {shorten(record.query_id, _ID_WIDTH)}".strip()
         if record.agent:
             start += f" agent {record.agent + 1}"
         width = self._console.width if self._console.is_terminal else _PLAIN_WIDTH

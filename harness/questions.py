@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter import Export, read_questions
+from exporter import Export, ExportError, read_questions
 from harness.errors import UserError
 from harness.suggest import hint
 
@@ -96,7 +96,12 @@ def _own(row: Mapping[str, Any]) -> Question:
 
 def _from_file(file: Path, export: Export) -> list[Question]:
     """The questions of a file, gold as node ids. Raises UserError, and ExportError from reading it."""
-    rows = list(read_questions(file))
+    try:
+        rows = list(read_questions(file))
+    except ExportError as error:
+        # Its hint is for `harness export`, which can leave rows out.
+        own = "correct the row, or remove it from the file" if "--skip" in error.hint else error.hint
+        raise ExportError(str(error), own) from None
     given = [(number, text) for number, row in rows for text in row["answer_ids"]]
     known = export.source_ids() if given else {}
     unknown = [(number, text) for number, text in given if text not in known]
@@ -105,17 +110,26 @@ def _from_file(file: Path, export: Export) -> list[Question]:
         raise UserError(
             f"question file {file}: {len(unknown)} of {len(given)} answer ids are not in the graph: {first}"
             + (", …" if len(unknown) > 3 else ""),
-            f"answer_ids are the graph's own ids, like '{next(iter(known))}'",
+            _about_ids([text for _, text in given], next(iter(known)), export.node_count),
         )
     return [
         Question(row["id"], row["query"], tuple(known[i] for i in row["answer_ids"]), row["split"]) for _, row in rows
     ]
 
 
+def _about_ids(given: Sequence[str], own: str, nodes: int) -> str:
+    """What answer ids should be like; the likeliest mistake is to give node ids, as in an export's own queries."""
+    meant = f"answer_ids are the ids of the graph's sources, like '{own}'"
+    if all(text.isascii() and text.isdigit() and int(text) < nodes for text in given):
+        return f"{meant}, and these look like node ids; the questions that came with an export need no --queries"
+    return meant
+
+
 def _in_splits(questions: Sequence[Question], splits: Sequence[str]) -> list[Question]:
     for split in splits:
         if split not in SPLITS:
-            raise UserError(f"unknown split '{split}'", hint(split, SPLITS, "splits"))
+            there = [*sorted({question.split for question in questions} - {""}), "all"]
+            raise UserError(f"unknown split '{split}'", hint(split, there, "splits there are"))
     has_test = any(question.split == "test" for question in questions)
     wanted: set[str] = set()
     for split in splits or ("test" if has_test else "all",):

@@ -9,7 +9,7 @@ import orjson
 
 from exporter import Export, ExportError
 from harness.errors import UserError
-from harness.graphs import data_directory, exports_in
+from harness.exports import data_directory, exports_in
 from harness.questions import Question, recorded
 
 MANIFEST = "manifest.json"

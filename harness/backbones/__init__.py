@@ -61,6 +61,8 @@ def make_backbone(
     make = _WITH_ARGUMENT.get(kind) if sign else _PLAIN.get(name)
     if make is None:
         return _endpoint(load_profile(name, base_url=base_url, overrides=overrides, others=OTHERS), notice)
+    if sign and not argument:
+        raise UserError(f"model '{name}' lacks what comes behind the colon", _EXAMPLES[kind])
     if base_url is not None:
         raise UserError(f"model '{name}' has no endpoint, so --base-url means nothing to it", "leave out --base-url")
     return make(argument if sign else "", overrides, notice)
@@ -148,3 +150,8 @@ def _local(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Backb
 _Maker = Callable[[str, _Overrides, _Notice], tuple[Backbone, Profile]]
 _WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay, "local": _local}
 _PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo, "local": _local}
+_EXAMPLES: Final = {
+    "scripted": "for example scripted:turns.jsonl",
+    "replay": "for example replay:runs/mine",
+    "local": "for example local:model.gguf",
+}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from harness.errors import BackboneError
+from harness.text import count_of
 
 SPREAD = 0.1  # workers let go together send within this share of their wait, at most MAX_SPREAD seconds
 MAX_SPREAD = 2.0
@@ -94,7 +95,7 @@ class Limiter:
                 self._most = math.inf
             self._changed.notify_all()
         if lifted:
-            self.tell(f"up to {self._widest} requests at a time again")
+            self.tell(f"up to {count_of(self._widest, 'request')} at a time again")
 
     def slow_down(self, sent: float, why: str) -> None:
         """Halve the number of requests at a time, for a refusal of one that was sent at `sent` (monotonic).
@@ -109,7 +110,7 @@ class Limiter:
             self._successes, self._most = 0, max(1, before // 2)
             now = self._most
         if now < before:
-            self.tell(f"{why}: {now} requests at a time instead of {before}")
+            self.tell(f"{why}: {count_of(now, 'request')} at a time instead of {before}")
 
     def stop(self) -> None:
         """End all waiting, now and later."""

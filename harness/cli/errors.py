@@ -77,6 +77,9 @@ def _from_lower_packages(error: Exception) -> Problem | None:
 
 def _usage(error: click.UsageError) -> Problem:
     path = error.ctx.command_path if error.ctx else "harness"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        commands = ", ".join(error.ctx.command.list_commands(error.ctx))
+        return Problem(f"{path} needs a command", f"commands: {commands}; see {path} --help", USER)
     if isinstance(error, click.NoSuchOption):
         flags = _flags(error.ctx)
         guess = did_you_mean(error.option_name, flags)

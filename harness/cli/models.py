@@ -66,7 +66,8 @@ def _probe(profile: Profile, as_json: bool) -> int:
         print_json({"model": profile.name, "endpoint": profile.endpoint, **found.as_dict()})
         return INFRASTRUCTURE if found.error else 0
     if found.error:
-        raise BackboneError(f"model '{profile.name}': {found.error}")
+        hint = f"check --base-url and the model's name; `harness models {profile.name}` shows what is asked"
+        raise BackboneError(f"model '{profile.name}': {found.error}", hint)
     rows = [
         ("endpoint", f"{profile.endpoint} ({profile.api}), answered in {duration(found.seconds)}"),
         ("tool calls", _calls(found.tools, found.arguments)),

@@ -38,9 +38,10 @@ def _estimate(job: Job) -> Estimate:
         job.attempts,
         job.out.parent,
         job.graph.name,
-        job.mode.name,
+        job.mode.as_dict(),
         job.profile.name,
         partial(_cost, job.profile.prices),
+        asks=job.profile.endpoint is not None,
     )
 
 

@@ -126,3 +126,21 @@ def test_unknown_and_empty_splits(export: Export) -> None:
 def test_a_graph_without_questions(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no questions of its own"):
         load_questions(make_export(tmp_path, questions=[]))
+
+
+def test_hints_fit_the_command_and_the_graph(tmp_path: Path, export: Export) -> None:
+    file = tmp_path / "own.jsonl"
+
+    def hint_for(*rows: dict[str, Any]) -> str:
+        jsonl(file, rows)
+        with pytest.raises((UserError, ExportError)) as caught:
+            load_questions(export, file=file)
+        return caught.value.hint
+
+    assert hint_for({"id": "a"}) == "correct the row, or remove it from the file"
+    assert "look like node ids" in hint_for({"id": "a", "query": "A?", "answer_ids": [0, 59]})
+    for other in (60, "59x", "X:60"):
+        assert "node ids" not in hint_for({"id": "a", "query": "A?", "answer_ids": [0, other]})
+    with pytest.raises(UserError) as caught:
+        load_questions(export, splits=["human-x"])
+    assert caught.value.hint == "splits there are: test, train, val, all"

@@ -147,6 +147,13 @@ class TestWhatAUserSees:
             mistake(run(*flags, "--workers", "1", "--resume"), "status 404")
         assert server.count == 2
 
+    def test_a_question_with_an_endless_id_has_a_short_line(self, run: Run, tmp_path: Path) -> None:
+        queries = jsonl(tmp_path / "q.jsonl", [{"id": "x" * 5000, "query": "Which?"}])
+        result = run("--queries", str(queries))
+        assert result.code == 0, result
+        assert "x" * 59 + "…" in result.stderr
+        assert "x" * 60 not in result.stderr
+
     def test_a_failure_is_explained_once(self, run: Run, tmp_path: Path) -> None:
         with ScriptedServer(lambda _: refuse(500, "out of order")) as server:
             result = run("--model", "m", "--base-url", server.url, "--set", "model.tries=1", "--workers", "2")
@@ -281,7 +288,7 @@ class TestDryRun:
         result = run("--dry-run")
         assert result.code == 0
         assert "nothing is missing" in result.stdout
-        assert "assumed, for want of 5 earlier attempts" in result.stdout
+        assert "basis: no model is asked" in result.stdout
         header, row = (line.split() for line in result.stdout.splitlines()[:2])
         assert row[header.index("questions")] == "3"
         assert not (tmp_path / "run").exists()
@@ -298,13 +305,15 @@ class TestDryRun:
         flags = ("--model", f"scripted:{script}", "--queries", str(queries))
         assert run(*flags).code == 0
         out = ("--out", str(tmp_path / "next"))
-        result = run_cli("run", "--graph", str(_graph(tmp_path)), "--mode", "files", *flags, *out, "--dry-run")
+        result = run_cli("run", "--graph", str(_graph(tmp_path)), "--mode", "files", *SMALL, *flags, *out, "--dry-run")
         assert f"basis: 6 earlier attempts under {tmp_path}" in result.stdout
         header, row = (re.split(r"  +", line) for line in result.stdout.splitlines()[:2])
         assert (row[header.index("requests")], row[header.index("input")]) == ("12", "12,000")
 
     def test_a_mistake_is_one_in_a_dry_run_too(self, run: Run) -> None:
         mistake(run("--model", "gpt-52", "--dry-run"), "unknown model 'gpt-52'")
+        mistake(run("--model", "scripted:"), "lacks what comes behind the colon", "scripted:turns.jsonl")
+        mistake(run("--model", "replay:"), "lacks what comes behind the colon", "replay:runs/mine")
         mistake(run("--model", "scripted:none.jsonl", "--dry-run"), "script none.jsonl can't be read")
 
 

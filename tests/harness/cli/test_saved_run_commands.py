@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from harness.graphs import open_graph
 from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.observe import Observation
 from harness.trajectory import TrajectoryWriter
-from tests.support.cli import mistake, run_cli
+from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
 from tests.support.runs import EDGES, NODES, QUESTIONS, attempt, jsonl, make_export, make_run
 from tests.support.server import ScriptedServer, by_turn, call, refuse, say
 
@@ -146,6 +147,18 @@ class TestScore:
         )
         output = pexpect.run(f'{sys.executable} -c "{script}" score {run}', encoding="utf-8")
         assert output.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("words", [("modes", "files"), ("graphs",), ("check", "RUN"), ("show", "RUN", "q1", "--full")])
+def test_a_reader_that_has_had_enough_changes_no_exit_code(run: Path, words: tuple[str, ...]) -> None:
+    command = [*HARNESS, *(str(run) if word == "RUN" else word for word in words)]
+    usual = subprocess.run(command, env=HARNESS_ENV, capture_output=True, check=False)
+    assert usual.stdout
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes) as pipe:
+        closed = subprocess.run(command, env=HARNESS_ENV, stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (closed.returncode, closed.stderr) == (usual.returncode, usual.stderr)
 
 
 class TestMovedExport:
@@ -388,6 +401,7 @@ class TestExport:
         mistake(run_cli("export", "tables", "none.csv", tables[1], "--out", out), "none.csv")
         mistake(run_cli("export", "tables", *tables), "harness export tables needs --out")
         mistake(run_cli("export", "tables", *tables, "--out", out, "--candidates", "papre"), "papre")
+        mistake(run_cli("export"), "harness export needs a command", "commands: ")
         mistake(run_cli("export", "tabels"), "unknown command 'tabels'", "did you mean 'tables'?")
         assert not (tmp_path / "graph").exists()
         run_cli("export", "tables", *tables, "--out", out)
