@@ -44,12 +44,14 @@ from importlib.resources import files as resources
 from pathlib import Path
 
 from sandbox.bwrap_root import account, shell_tools, shown_folders, whole_system, writable
-from sandbox.client import Client, Setup, SupervisedSandbox
-from sandbox.contract import Limits, Programs, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.client import WRITABLE, Client, Setup
+from sandbox.contract import SHARED, Limits, Programs, Sandbox, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.readable import check_readable
+from sandbox.supervised import SupervisedSandbox
 from sandbox.terminal import shell_in
 from sandbox.users import OWN_USER, kernel_hint, nproc_counts_one_sandbox, spare_users
 
+_TWINS = 3  # that a sandbox can have, one after the other or at once
 _MOUNTS = ": mounts: "  # what the supervisor says where it may not arrange them
 
 _END_SECONDS = 5.0  # to wait for a sandbox that has been told to end, before its processes are killed
@@ -77,11 +79,38 @@ class Program:
     rg: str
 
 
+class _Shared:
+    """What a sandbox that is shared can give to twins: the user they must be too, and copies of its mounts.
+
+    A mount can be attached only once, so each twin takes a copy.
+    """
+
+    def __init__(self, uid: int, mounts: list[int]) -> None:
+        self.uid = uid
+        self._mounts = mounts
+        self._lock = threading.Lock()
+
+    def take(self) -> dict[str, int]:
+        """Path -> descriptor of a mount; the descriptors are the caller's. Raises SandboxLost if none are left."""
+        with self._lock:
+            if len(self._mounts) < len(SHARED):
+                raise SandboxLost(f"the sandbox is closed, or has had {_TWINS} twins")
+            return {path: self._mounts.pop() for path in reversed(SHARED)}
+
+    def close(self) -> None:
+        with self._lock:
+            while self._mounts:
+                os.close(self._mounts.pop())
+
+
 class _Socket:
     """The transport: our end of a socket pair. The other is the supervisor's standard input and output."""
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, descriptors: int) -> None:
+        """`descriptors` is how many will come with the first frame; they are the caller's, in `taken`."""
         self._end = end
+        self._expected = descriptors
+        self.taken: list[int] = []
         self._sending, self._receiving = threading.Lock(), threading.Lock()
 
     def send(self, data: bytes, timeout: float) -> None:
@@ -92,7 +121,13 @@ class _Socket:
     def receive(self, timeout: float) -> bytes:
         with self._receiving:
             self._end.settimeout(timeout)
-            return self._end.recv(1 << 18)
+            if len(self.taken) >= self._expected:
+                return self._end.recv(1 << 18)
+            data, taken, _, _ = socket.recv_fds(
+                self._end, 1 << 18, self._expected - len(self.taken), socket.MSG_CMSG_CLOEXEC
+            )
+            self.taken += taken
+            return data
 
     def finish(self) -> None:
         """Both directions end, for us too: who waits in another thread stops waiting."""
@@ -121,8 +156,14 @@ class BwrapBackend:
         self._systems: dict[Programs, list[str]] = {"all": whole_system()}
         self._program = self._find(candidates() if programs is None else programs)
 
-    def open(self, spec: Spec) -> SupervisedSandbox:
-        return self._open(spec, self._program.path, self._program.options)
+    def open(self, spec: Spec, twin_of: Sandbox | None = None) -> SupervisedSandbox:
+        if twin_of is None:
+            return self._open(spec, self._program.path, self._program.options)
+        if not isinstance(twin_of, SupervisedSandbox) or not isinstance(first := twin_of.shared, _Shared):
+            raise ValueError("only a sandbox of this backend that was opened to be shared can have a twin")
+        sandbox = self._open(spec, self._program.path, self._program.options, first)
+        twin_of.add_twin(sandbox)
+        return sandbox
 
     def shell(self, spec: Spec) -> int:
         return shell_in(self.open, spec)
@@ -160,8 +201,8 @@ class BwrapBackend:
         version = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
         return Program(path, options, version.strip().removeprefix("bubblewrap "), lines[0], lines[1])
 
-    def _open(self, spec: Spec, path: str, options: Sequence[str]) -> SupervisedSandbox:
-        uid = self._users[secrets.randbelow(len(self._users))] if self._users else 0
+    def _open(self, spec: Spec, path: str, options: Sequence[str], first: _Shared | None = None) -> SupervisedSandbox:
+        uid = first.uid if first else self._users[secrets.randbelow(len(self._users))] if self._users else 0
         if uid:
             check_readable(spec.shown.values())
         whole = spec.programs == "all"
@@ -169,14 +210,21 @@ class BwrapBackend:
             spec.limits,
             env=spec.env,
             uid=uid,
-            nproc=_nproc(spec.limits, uid),
+            nproc=_nproc(spec.limits, uid, 2 if spec.shared or first else 1),
+            tmpfs=[path for path in WRITABLE if not first or path not in SHARED],
             noexec=not whole,
             readonly_proc=not whole,
             fixed_code=not whole,
+            share=SHARED * _TWINS if spec.shared else (),
+            adopt=first.take() if first else {},
         )
-        with ExitStack() as stack:
+        with ExitStack() as adopted, ExitStack() as stack:
+            for descriptor in setup.adopt.values():
+                adopted.callback(os.close, descriptor)
             ours, theirs = socket.socketpair()
-            streams = _Socket(ours)
+            streams = _Socket(ours, len(setup.share))
+            shared = _Shared(uid, streams.taken)
+            stack.callback(shared.close)
             stack.callback(streams.close)
             with theirs, ExitStack() as given:
                 handed: list[int] = []
@@ -188,7 +236,7 @@ class BwrapBackend:
                 errors = stack.enter_context(_memory_file(b""))
                 arguments = [
                     *_NAMESPACES,
-                    *self._identity(uid, setup.noexec, options),
+                    *self._identity(uid, setup.arranges_mounts, options),
                     *("--proc", "/proc", "--dev", "/dev"),
                     *writable(spec.limits),
                     *self._system(spec.programs),
@@ -203,7 +251,7 @@ class BwrapBackend:
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     stderr=errors,
-                    pass_fds=handed,
+                    pass_fds=[*handed, *setup.adopt.values()],
                     start_new_session=True,  # Ctrl-C at the terminal is the harness's alone
                     env={},
                     cwd="/",
@@ -219,8 +267,10 @@ class BwrapBackend:
                     ) from error
                 said = os.pread(errors, 2000, 0).decode(errors="replace").strip()
                 raise SandboxLost(f"bwrap: {said.splitlines()[-1]}" if said else str(error)) from error
+            if len(streams.taken) != len(setup.share):
+                raise SandboxLost("bwrap: the mounts that a twin shares did not come")
             keep = stack.pop_all()
-        return SupervisedSandbox(self.kind, client, keep.close)
+        return SupervisedSandbox(self.kind, client, keep.close, shared if spec.shared else None)
 
     def _system(self, programs: Programs) -> list[str]:
         if programs not in self._systems:
@@ -254,9 +304,12 @@ def _supervisor() -> bytes:
     return binary.read_bytes()
 
 
-def _nproc(limits: Limits, uid: int) -> int:
-    """RLIMIT_NPROC: the agent's processes and the supervisor; 0 where it would count processes outside the sandbox."""
-    return limits.pids + 1 if uid or nproc_counts_one_sandbox() else 0
+def _nproc(limits: Limits, uid: int, sandboxes: int) -> int:
+    """RLIMIT_NPROC: the agent's processes and the supervisor; 0 where it would count processes outside the sandbox.
+
+    Twins are one user, so that it counts those of both.
+    """
+    return (limits.pids + 1) * sandboxes if uid or nproc_counts_one_sandbox() else 0
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ header gives. Numbers are decimal. Sizes are bytes, times microseconds.
       cwd, tmpfs (repeated: mounts counted as memory), writable (repeated: mounts that can be written to), memory, pids
       (reaching it ends a call), nproc (RLIMIT_NPROC), cpu_us, file_bytes (0: no limit), uid (user and group to become;
       0: stay), noexec (1: nothing in the writable mounts can be executed), readonly_proc (1: it is), fixed_code (1: no
-      memory becomes executable but a file's)
+      memory becomes executable but a file's), share (repeated: mounts whose descriptors come with `ready`), adopt
+      (repeated, DESCRIPTOR:PATH: mounts that were inherited, and where they belong)
     exec SEQ TIMEOUT CAP LENGTH             beat SEQ MEMORY            while it runs, every half second
       payload: the command                  done SEQ TERMINATION EXIT TOTAL LINES HEAD TAIL SPILL SPILLED
                                               WALL CPU PEAK MEMORY (all one line)
@@ -38,12 +39,10 @@ what was, an unknown word, silence, or the end of the stream is `SandboxLost`.
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Protocol, Self, cast, get_args
+from typing import Protocol, cast, get_args
 
 from sandbox.contract import (
     GRAPH,
@@ -111,12 +110,21 @@ class Setup:
     noexec: bool = False
     readonly_proc: bool = False
     fixed_code: bool = False
+    share: Sequence[str] = ()
+    adopt: Mapping[str, int] = field(default_factory=dict)  # path -> a descriptor that the supervisor inherits
+
+    @property
+    def arranges_mounts(self) -> bool:
+        """The supervisor has to do things to mounts that it needs the right for."""
+        return bool(self.readonly_proc or self.share or self.adopt)
 
     def payload(self) -> bytes:
         limits = self.limits
         items = [f"env={name}={value}" for name, value in {**ENVIRONMENT, **self.env}.items()]
         items += [f"tmpfs={path}" for path in self.tmpfs]
         items += [f"writable={path}" for path in WRITABLE]
+        items += [f"share={path}" for path in self.share]
+        items += [f"adopt={descriptor}:{path}" for path, descriptor in self.adopt.items()]
         items += [
             f"cwd={SCRATCH}",
             f"memory={limits.memory}",
@@ -200,6 +208,16 @@ class Client:
         self._seq += 1
         self._send(b"write %d %d %d\n" % (self._seq, len(name), len(data)) + name + data)
         self._file_reply("ok", 0, path, time.monotonic() + FILE_TIMEOUT)
+
+    def ping(self) -> None:
+        """Ask for the memory in use while nothing runs."""
+        self._seq += 1
+        self._send(b"ping %d\n" % self._seq)
+        deadline = time.monotonic() + self._silence
+        name, words = self._header(deadline, self._silence)
+        if name != "pong":
+            raise self._unexpected(name, words, deadline)
+        self.memory = self._numbers(name, words, 2)[1]
 
     def start_shell(self, rows: int, columns: int) -> None:
         """Start an interactive bash on a terminal of this size. From here on only the two below may be called."""
@@ -346,42 +364,3 @@ class Client:
     def _broken(self, reason: str) -> SandboxLost:
         self._lost = f"the sandbox is lost: {reason}"
         return SandboxLost(self._lost)
-
-
-class SupervisedSandbox:
-    """A `Sandbox` (see the contract) made of a client and of what ends it, whatever kind it is."""
-
-    def __init__(self, kind: str, client: Client, end: Callable[[], None]) -> None:
-        """`end` removes the sandbox; it is called once, from any thread, perhaps while a call waits."""
-        self.kind = kind
-        self.client = client
-        self._end = end
-        self._ended = False
-        self._lock = threading.Lock()
-
-    @property
-    def memory(self) -> int:
-        return self.client.memory
-
-    def exec(self, command: str, timeout: float, cap: int) -> ExecResult:
-        return self.client.exec(command, timeout, cap)
-
-    def read(self, path: str, offset: int, limit: int) -> FileSlice:
-        return self.client.read(path, offset, limit)
-
-    def write(self, path: str, data: bytes) -> None:
-        self.client.write(path, data)
-
-    def close(self) -> None:
-        with self._lock:
-            ended, self._ended = self._ended, True
-        if not ended:
-            self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 
 GRAPH = "/graph"  # where the agent finds the export's files/, read-only
 SCRATCH = "/scratch"  # the agent's working directory, writable, of limited size, empty at the start
+SHARED = (SCRATCH, "/tmp")  # noqa: S108 - what twins have in common, paths inside
 OUTPUTS = "outputs"  # inside SCRATCH: whole outputs of calls that were cut, as NNN.txt
 
 MiB = 1024 * 1024
@@ -80,6 +81,8 @@ class Spec:
 
     `programs` is "all" for what the system or the image has and Python, or "shell" for shell tools alone: then no other
     language's interpreter is there, and nothing that can be written to can be executed (see `sandbox.shell_root`).
+
+    `shared` is needed for a sandbox that is to have a twin: see `Backend.open`.
     """
 
     graph: Path | None
@@ -88,6 +91,7 @@ class Spec:
     labels: Mapping[str, str] = field(default_factory=dict)  # e.g. {"run": ..., "attempt": ...}, for clean
     mounts: Mapping[str, Path] = field(default_factory=dict)
     programs: Programs = "all"
+    shared: bool = False
 
     def __post_init__(self) -> None:
         for inside in self.mounts:
@@ -185,8 +189,14 @@ class Backend(Protocol):
 
     kind: str
 
-    def open(self, spec: Spec) -> Sandbox:
-        """Open a sandbox; ready for calls on return. Raises SandboxUnavailable or SandboxLost."""
+    def open(self, spec: Spec, twin_of: Sandbox | None = None) -> Sandbox:
+        """Open a sandbox; ready for calls on return. Raises SandboxUnavailable or SandboxLost.
+
+        With `twin_of`, an open sandbox of this backend whose spec says `shared`, both have the same SHARED folders:
+        what one writes there the other sees. All else is the twin's own: processes, limits, mounts, programs. Calls
+        in the two may overlap. The twin is closed with its first; the memory of the first includes the twin's, and
+        what is in the folders counts once.
+        """
         ...
 
     def describe(self) -> dict[str, object]:

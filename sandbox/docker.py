@@ -16,6 +16,10 @@ disk's bandwidth is not limited. Who may use the daemon is as good as root on it
 socket. Rootless Docker and Podman have control groups only where version 2 of them is delegated to the user; elsewhere
 the supervisor's watchdog alone limits memory and processes, and nothing the share of the CPUs.
 
+Twins share folders in memory, volumes that the daemon makes with the first container. Whether something in them can be
+executed is as the first one's programs have it, for both. What one of them has written there is charged to it, and
+after its end to nobody; their size bounds that.
+
 Nothing is left behind. The daemon closes the supervisor's standard input when the harness's connection ends, however it
 ends; the supervisor then exits, and the daemon removes the container. Labels name the harness process, so that
 `orphans` finds a container that a dead one had made and not yet started.
@@ -30,18 +34,21 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, cast
 
 from docker.types import LogConfig, Mount
 
-from sandbox.client import Client, Setup, SupervisedSandbox
-from sandbox.contract import SCRATCH, Limits, Programs, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox import volumes
+from sandbox.client import WRITABLE, Client, Setup
+from sandbox.contract import SHARED, Limits, Programs, Sandbox, SandboxError, SandboxLost, SandboxUnavailable, Spec
 from sandbox.daemon import FAILURES, connect, reason
 from sandbox.image import DEFAULT_BASE, USER, Image, ensure_image
 from sandbox.owner import labels
 from sandbox.readable import check_readable
+from sandbox.supervised import SupervisedSandbox
 from sandbox.terminal import shell_in
 
 _END_SECONDS = 5.0  # to wait for a container that has been told to end, before it is killed
@@ -57,6 +64,13 @@ first cpu.max cpu/cpu.cfs_quota_us
 python3 -c 'import platform; print(platform.python_version())'
 rg --version | head -n 1
 """
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What a twin needs: the container whose volumes it gets."""
+
+    container: str
 
 
 class DockerBackend:
@@ -85,12 +99,18 @@ class DockerBackend:
                 f"Docker can't run a sandbox: {reason(error)}", "see `docker info`, or take --sandbox bwrap"
             ) from error
 
-    def open(self, spec: Spec) -> SupervisedSandbox:
+    def open(self, spec: Spec, twin_of: Sandbox | None = None) -> SupervisedSandbox:
         check_readable(spec.shown.values())
         try:
-            return self._open(spec)
+            if twin_of is None:
+                return self._open(spec)
+            if not isinstance(twin_of, SupervisedSandbox) or not isinstance(first := twin_of.shared, _Shared):
+                raise ValueError("only a sandbox of this backend that was opened to be shared can have a twin")
+            sandbox = self._open(spec, first)
         except FAILURES as error:
             raise SandboxLost(f"the container can't be opened: {reason(error)}") from error
+        twin_of.add_twin(sandbox)
+        return sandbox
 
     def shell(self, spec: Spec) -> int:
         return shell_in(self.open, spec)
@@ -136,7 +156,17 @@ class DockerBackend:
         }
         return {"limits": [name for name, holds in held.items() if holds], "python": lines[3], "rg": lines[4]}
 
-    def _open(self, spec: Spec) -> SupervisedSandbox:
+    def _open(self, spec: Spec, first: _Shared | None = None) -> SupervisedSandbox:
+        whole = spec.programs == "all"
+        setup = Setup(
+            spec.limits,
+            env=spec.env,
+            tmpfs=[path for path in WRITABLE if not first or path not in SHARED],
+            noexec=not whole,
+            fixed_code=not whole,
+        )
+        ours = labels(spec.labels)
+        writable, tmpfs = self._writable(spec, first, "exec" if whole else "noexec", ours)
         with ExitStack() as stack:
             container = cast(
                 str,
@@ -149,8 +179,8 @@ class DockerBackend:
                     hostname="sandbox",
                     network_disabled=True,
                     stdin_open=True,  # and closed for good when the connection that is attached to it ends
-                    labels=labels(spec.labels),
-                    host_config=self._host_config(spec),
+                    labels=ours,
+                    host_config=self._host_config(spec, writable, tmpfs),
                 )["Id"],
             )
             stack.callback(self._remove, container)
@@ -159,16 +189,30 @@ class DockerBackend:
             )
             stack.callback(streams.close)
             self._client.start(container)
-            whole = spec.programs == "all"
-            client = Client(streams, Setup(spec.limits, env=spec.env, noexec=not whole, fixed_code=not whole))
+            client = Client(streams, setup)
+            if spec.shared:
+                check_volumes(client, spec.limits)
             stack.pop_all()
-        return SupervisedSandbox(self.kind, client, lambda: self._end(container, streams))
+        shared = _Shared(container) if spec.shared else None
+        return SupervisedSandbox(
+            self.kind, client, lambda: self._end(container, streams, wait=first is not None), shared
+        )
 
-    def _host_config(self, spec: Spec) -> dict[str, Any]:
+    def _writable(
+        self, spec: Spec, first: _Shared | None, execution: str, ours: Mapping[str, str]
+    ) -> tuple[list[Mount], dict[str, str]]:
+        """What can be written, as volumes and as tmpfs, and two folders that Podman would make writable without end."""
+        tmpfs = {"/run": "size=64k,mode=755", "/var/tmp": "size=64k,mode=755"}  # noqa: S108 - paths in the container
+        if first:
+            return volumes.of(self._client, first.container), tmpfs
+        if spec.shared:
+            return volumes.made_for(spec.limits, execution, ours), tmpfs
+        sizes = zip(SHARED, (spec.limits.scratch, spec.limits.tmp), strict=True)
+        return [], {**{path: f"size={size},mode=1777,{execution}" for path, size in sizes}, **tmpfs}
+
+    def _host_config(self, spec: Spec, writable: list[Mount], tmpfs: dict[str, str]) -> dict[str, Any]:
         limits = spec.limits
-        mounts = [
-            Mount(inside, str(path.resolve()), type="bind", read_only=True) for inside, path in spec.shown.items()
-        ]
+        shown = [Mount(inside, str(path.resolve()), type="bind", read_only=True) for inside, path in spec.shown.items()]
         return cast(
             dict[str, Any],
             self._client.create_host_config(
@@ -178,8 +222,8 @@ class DockerBackend:
                 read_only=True,
                 cap_drop=["ALL"],
                 security_opt=["no-new-privileges:true"],
-                mounts=mounts,
-                tmpfs=_tmpfs(limits, "exec" if spec.programs == "all" else "noexec"),
+                mounts=[*shown, *writable],
+                tmpfs=tmpfs,
                 shm_size=limits.shm,
                 mem_limit=limits.memory,
                 memswap_limit=limits.memory,  # memory and swap together: no swap
@@ -189,17 +233,23 @@ class DockerBackend:
             ),
         )
 
-    def _end(self, container: str, streams: _Attached) -> None:
-        """End the supervisor's standard input. The daemon removes the container; if it doesn't end, we do."""
+    def _end(self, container: str, streams: _Attached, wait: bool) -> None:
+        """End the supervisor's standard input. The daemon removes the container; if it doesn't end, we do.
+
+        `wait` until it is removed, as a twin must be before the daemon can remove its first's volumes.
+        """
         try:
             if not streams.finish(_END_SECONDS):
                 self._remove(container)
+            elif wait:
+                with contextlib.suppress(*FAILURES):
+                    self._client.wait(container, timeout=int(_END_SECONDS), condition="removed")
         finally:
             streams.close()
 
     def _remove(self, container: str) -> None:
         with contextlib.suppress(*FAILURES):
-            self._client.remove_container(container, force=True)
+            self._client.remove_container(container, v=True, force=True)
 
 
 class _Attached:
@@ -271,11 +321,11 @@ class _Attached:
         return b"".join(parts)
 
 
-def _tmpfs(limits: Limits, execution: str) -> dict[str, str]:
-    """What can be written, and two folders that Podman would otherwise make writable without a limit."""
-    return {
-        SCRATCH: f"size={limits.scratch},mode=1777,{execution}",
-        "/tmp": f"size={limits.tmp},mode=1777,{execution}",  # noqa: S108 - a path in the container
-        "/run": "size=64k,mode=755",
-        "/var/tmp": "size=64k,mode=755",  # noqa: S108 - likewise
-    }
+def check_volumes(client: Client, limits: Limits) -> None:
+    """Raise SandboxUnavailable if the engine did not make the shared folders as they were asked for."""
+    said = client.exec(volumes.SEEN, timeout=60, cap=1000).head.decode(errors="replace")
+    if said != volumes.seen(limits):
+        raise SandboxUnavailable(
+            f"this container engine makes no volumes in memory of a limited size: {' '.join(said.split())}",
+            "take --sandbox bwrap",
+        )

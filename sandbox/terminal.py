@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import FrameType
 
-from sandbox.client import Client, SupervisedSandbox
+from sandbox.client import Client
 from sandbox.contract import SandboxError, SandboxLost, Spec
+from sandbox.supervised import SupervisedSandbox
 
 PROMPT: Mapping[str, str] = {"PS1": r"sandbox:\w\$ "}
 _KEYS = 4096  # bytes read from the keyboard at once

@@ -15,7 +15,8 @@ def command(dry_run: bool) -> None:
     """Remove what killed runs left behind.
 
     A sandbox ends with the harness that opened it, so there is hardly ever anything: containers that were made and
-    not yet started when their harness was killed. Those of living runs, and other people's, are left alone.
+    not yet started when their harness was killed, and empty volumes. Those of living runs, and other people's, are
+    left alone.
 
     \b
     Example:
@@ -23,12 +24,12 @@ def command(dry_run: bool) -> None:
     """
     found = sandbox.leftovers()
     if found:
-        header = ("container", "created", "status", "run")
+        header = ("name", "created", "status", "run")
         rows = [
             (each.name, f"{each.created:%Y-%m-%d %H:%M}", each.status, each.labels.get("run", "-")) for each in found
         ]
         click.echo(table(header, rows))
     if dry_run:
-        notice(f"{count_of(len(found), 'container')} would be removed")
+        notice(f"{count_of(len(found), 'leftover')} would be removed")
     else:
-        notice(f"{count_of(sandbox.clean(found) if found else 0, 'container')} removed")
+        notice(f"{count_of(sandbox.clean(found) if found else 0, 'leftover')} removed")

@@ -10,7 +10,7 @@
 #define PROTOCOL_VERSION 2
 #define MAX_TRANSFER (64u << 20) /* bytes: the largest command, output cap, read or write */
 #define MAX_TMPFS 8
-#define MAX_SHARED 4
+#define MAX_SHARED 8
 #define BEAT_US 500000
 #define FOREVER UINT64_MAX
 #define ULL(x) ((unsigned long long)(x))

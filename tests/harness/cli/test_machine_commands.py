@@ -106,8 +106,8 @@ class TestDoctor:
 class TestClean:
     def test_nothing_to_clean(self, tmp_path: Path) -> None:
         env = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
-        assert run_cli("clean", "--dry-run", env=env).stderr == "0 containers would be removed\n"
-        assert run_cli("clean", env=env).stderr == "0 containers removed\n"
+        assert run_cli("clean", "--dry-run", env=env).stderr == "0 leftovers would be removed\n"
+        assert run_cli("clean", env=env).stderr == "0 leftovers removed\n"
 
 
 @pytest.mark.usefixtures("bwrap")
