@@ -43,11 +43,11 @@ def test_every_long_record_shows_its_start_and_end() -> None:
 
 OUTPUTS = st.builds(
     Output,
-    cap=st.integers(20, 400),
+    cap=st.integers(100, 400),
     unit=st.sampled_from(["characters", "bytes"]),
     keep=st.sampled_from(["ends", "tail"]),
     lines=st.none() | st.integers(2, 12),
-    line_cap=st.none() | st.integers(5, 60),
+    line_cap=st.none() | st.integers(10, 60),
 )
 TEXTS = st.text() | st.text("ab\né€😀", min_size=30, max_size=600)
 
