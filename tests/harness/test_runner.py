@@ -248,15 +248,17 @@ def test_at_a_limit_of_the_run_no_attempt_starts_and_a_resume_with_a_higher_one_
 
 def test_attempts_in_flight_count_and_finish_when_the_run_reaches_its_limit(make: Make) -> None:
     """The second worker looks for work while the first is in its second turn, over the limit by then."""
-    over, looked = threading.Event(), threading.Event()
+    other_asked, over, looked = threading.Event(), threading.Event(), threading.Event()
 
     def turns(request: Request) -> Reply:
         if request.query == first.text:
             if request.turn == 1:
+                other_asked.wait(60)
                 return calls(bash("true"), usage=Usage(1_000, 0, 10, 0))
             over.set()
             looked.wait(60)
         else:
+            other_asked.set()
             over.wait(60)
         return says("ANSWER: [1]")
 
