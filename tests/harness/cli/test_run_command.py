@@ -239,10 +239,10 @@ class TestResume:
     def test_other_settings_are_named(self, run: Run, tmp_path: Path) -> None:
         run("--limit", "1")
         before = (tmp_path / "run" / "manifest.json").read_bytes()
-        mistake(run("--limit", "2", "--resume"), "questions.sha256 was", "resume with what")
+        mistake(run("--limit", "2", "--resume"), "other questions: 1 then, 2 now", "resume with what")
         mistake(run("--limit", "1", "--resume", "--set", "limits.turns=5"), "mode.limits.turns was 300, now 5")
         other = jsonl(tmp_path / "other.jsonl", [turn("ANSWER: [0]")])
-        mistake(run("--model", f"scripted:{other}", "--limit", "1", "--resume"), "model.name was")
+        mistake(run("--model", f"scripted:{other}", "--limit", "1", "--resume"), "model.name differs")
         graph = make_export(tmp_path / "x", name="different")
         mistake(run("--graph", str(graph.path), "--limit", "1", "--resume"), 'graph was "small", now "different"')
         assert (tmp_path / "run" / "manifest.json").read_bytes() == before
