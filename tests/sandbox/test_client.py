@@ -41,7 +41,7 @@ def supervisor(says: bytes, ends: bool = True, silence: float = 5.0) -> Iterator
 
         def play() -> None:
             theirs.recv(1 << 16)
-            theirs.sendall(b"ready 1\n")
+            theirs.sendall(b"ready 2\n")
             theirs.recv(1 << 16)
             theirs.sendall(says)
             if ends:
@@ -90,7 +90,7 @@ def test_heartbeats_tell_the_memory_in_use() -> None:
 def test_what_is_sent() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(b"ready 1\n" + GOOD)
+        theirs.sendall(b"ready 2\n" + GOOD)
         client = Client(Pair(ours), Setup(Limits(), env={"A": "b\nc"}, uid=1234, nproc=257))
         execute(client)
         sent = theirs.recv(1 << 16)
@@ -131,7 +131,7 @@ def test_what_is_sent() -> None:
         b"beat 1\n" + GOOD,
         b"data 1 5 5\nhello",
         b"ok 1\n",
-        b"ready 1\n" + GOOD,
+        b"ready 2\n" + GOOD,
         b"error 5\nwrong",
         b"error 99999\nwrong",
         b"\xff\xfe\x00\n",
@@ -181,7 +181,7 @@ def test_half_a_result_and_then_silence_is_a_lost_sandbox() -> None:
         execute(client)
 
 
-@pytest.mark.parametrize("says", [b"ready 2\n", b"ready\n", b"done 1\n", b"", b"error 9\nno bash x"])
+@pytest.mark.parametrize("says", [b"ready 1\n", b"ready\n", b"done 1\n", b"", b"error 9\nno bash x"])
 def test_another_protocol_is_a_lost_sandbox(says: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
