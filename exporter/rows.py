@@ -18,12 +18,12 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from exporter import tsv
+from exporter.csv_blocks import columns
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
 
 OnBadRow = Literal["stop", "skip"]
 MAX_DEPTH = 200  # of nested JSON; orjson writes 254 levels at most
-_BATCH_BYTES = 8 * 1024 * 1024
 _KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
@@ -140,49 +140,81 @@ class TsvTable:
 
 
 class CsvTable:
-    """Comma-separated rows with quoting; a cell may hold line feeds. `names` stand for a header that isn't there."""
+    """Comma-separated rows with quoting; a cell may hold line feeds. `names` stand for a header that isn't there.
+
+    A block that is regular is read at once; any other row by row, and up to the end of its last row.
+    """
 
     def __init__(self, file: InputFile, bad: BadRows, delimiter: str = ",", names: list[str] | None = None) -> None:
         self._file = file
         self._bad = bad
-        self._line = 0  # lines handed to the csv module so far
-        self._bytes = 0  # in these, since the last batch
+        self._delimiter = delimiter
+        self._blocks = file.blocks()
+        self._pending: list[str] = []  # lines that are due, the next one last
+        self._line = 0  # lines handed to the csv module, or read at once
         csv.field_size_limit(2**31 - 1)  # its default refuses cells beyond 128 kB
-        self._rows = csv.reader(self._lines(), strict=True, delimiter=delimiter)
-        self.names = (self._next() or []) if names is None else names
+        if names is None:
+            self._take(next(self._blocks, b""))
+            names = self._next(csv.reader(self._lines(), strict=True, delimiter=delimiter)) or []
+        self.names = names
         if not self.names:
             raise _empty(file.path)
 
-    def _lines(self) -> Iterator[str]:
-        for raw in self._file.lines():
-            self._line += 1
-            self._bytes += len(raw)
-            yield decode(raw, self._file.path, self._line)
+    def _take(self, block: bytes) -> None:
+        lines = decode(block, self._file.path, self._line + 1).split("\n")
+        lines.pop()  # what follows the last line feed
+        self._pending = [line + "\n" for line in reversed(lines)]
 
-    def _next(self) -> list[str] | None:
+    def _lines(self) -> Iterator[str]:
+        """Lines for the csv module: those that are due, and more only where a row goes on behind them."""
+        while True:
+            while self._pending:
+                self._line += 1
+                yield self._pending.pop()
+            block = next(self._blocks, None)
+            if block is None:
+                return
+            self._take(block)
+
+    def _next(self, rows: Iterator[list[str]]) -> list[str] | None:
         """The next row; None at the end. A row that the csv module refuses is reported and read as an empty one."""
         start = self._line + 1
         try:
-            return next(self._rows, None)
+            return next(rows, None)
         except csv.Error as error:
             self._bad.report(self._file.path, start, f"not valid CSV ({error})")
             return []
 
     def batches(self) -> Iterator[Batch]:
+        if self._pending:  # behind the header
+            block = "".join(reversed(self._pending)).encode()
+            self._pending = []
+            yield self._batch(block)
+        for block in self._blocks:
+            yield self._batch(block)
+
+    def _batch(self, block: bytes) -> Batch:
+        decode(block, self._file.path, self._line + 1)
+        cells = columns(block, len(self.names), self._delimiter)
+        if cells is None:
+            self._take(block)
+            return self._by_row()
+        first, self._line = self._line + 1, self._line + block.count(b"\n")
+        return Batch(range(first, self._line + 1), cells)
+
+    def _by_row(self) -> Batch:
         lines: list[int] = []
         rows: list[list[str]] = []
-        start = self._line + 1
-        while (row := self._next()) is not None:
+        coming = csv.reader(self._lines(), strict=True, delimiter=self._delimiter)
+        while self._pending:
+            start = self._line + 1
+            row = self._next(coming) or []
             if len(row) == len(self.names):
                 lines.append(start)
                 rows.append(row)
             elif row:
                 self._bad.report(self._file.path, start, _ragged(len(row), len(self.names)))
-            start = self._line + 1
-            if self._bytes > _BATCH_BYTES:
-                yield _transposed(lines, rows, len(self.names))
-                lines, rows, self._bytes = [], [], 0
-        yield _transposed(lines, rows, len(self.names))
+        return _transposed(lines, rows, len(self.names))
 
 
 def _ragged(found: int, expected: int) -> str:

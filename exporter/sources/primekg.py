@@ -50,9 +50,11 @@ class PrimeKGSource(IdentifiedSource):
         for batch, columns in self._batches(self._bad.silent()):
             for side in _SIDES:
                 index, *rest = (batch.columns[columns[f"{side}_{name}"]] for name in _FIELDS)
-                for line, node, *description in zip(batch.lines, index, zip(*rest, strict=True), strict=True):
-                    known = described.setdefault(node, description[0])
-                    if known != description[0]:
+                rows = list(zip(index, zip(*rest, strict=True), strict=True))
+                for node, description in dict.fromkeys(rows):
+                    known = described.setdefault(node, description)
+                    if known != description:
+                        line = batch.lines[rows.index((node, description))]
                         self._bad.report(self._edges, line, f"node {node} is described in two ways, first as {known}")
 
     def _add_attributes(
