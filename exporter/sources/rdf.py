@@ -21,7 +21,7 @@ from exporter.identified import RESERVED, IdentifiedSource
 from exporter.options import Options
 from exporter.read import Export
 from exporter.source import EdgeBlock, Node
-from exporter.sources.rdf_spill import Spill
+from exporter.sources.rdf_spill import Spill, read_edges
 
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -33,7 +33,6 @@ _INTEGERS = {
         "negativeInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte",
     )
 }  # fmt: skip
-_EDGES = 1_000_000  # handled at a time
 _UNTYPED = "resource"
 _TYPES = "types"
 _ANONYMOUS = re.compile("[0-9a-f]{32}")
@@ -75,7 +74,7 @@ class RdfSource(IdentifiedSource):
                 self._names[what] = dict(zip(short, codes, strict=True))
             yield from self._described(spill, properties, types)
             self._relations = properties
-            self._rows = spill.rows()  # they outlive the folder, which goes when the nodes have been read
+            self._mapped = spill.mapped_edges()  # outlives the folder, which goes when the nodes have been read
 
     def _read(self, path: Path, prefix: str, spill: Spill) -> None:
         """One pass over a file: resources are numbered, literals and edges kept on disk."""
@@ -128,8 +127,7 @@ class RdfSource(IdentifiedSource):
                 yield Node(_UNTYPED if code < 0 else types[code], name or _local(identity), attributes, identity)
 
     def edges(self) -> Iterator[EdgeBlock]:
-        for start in range(0, len(self._rows), _EDGES):
-            rows = self._rows[start : start + _EDGES]
+        for rows in read_edges(self._mapped) if self._mapped else ():
             for code in np.unique(rows[:, 1]).tolist():
                 picked = rows[rows[:, 1] == code]
                 sources, targets = (np.ascontiguousarray(picked[:, column]) for column in (0, 2))

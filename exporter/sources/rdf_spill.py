@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,8 +78,18 @@ class Spill:
                 path.unlink()
             yield first, group
 
-    def rows(self) -> NDArray[np.int64]:
-        """All edges as rows of source, property and target, mapped: they can be read when the folder is gone."""
+    def mapped_edges(self) -> mmap.mmap | None:
+        """The edges, for `read_edges`; they can be read when the folder is gone. None where there are none."""
         if not self.edges.stat().st_size:
-            return np.empty((0, _WIDTH), np.int64)
-        return np.memmap(self.edges, np.int64, "r").reshape(-1, _WIDTH)
+            return None
+        with self.edges.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def read_edges(mapped: mmap.mmap) -> Iterator[NDArray[np.int64]]:
+    """Rows of source, property and target, some at a time; what has been read leaves memory."""
+    step = _KEPT_EDGES * _WIDTH * 8
+    for start in range(0, len(mapped), step):
+        rows = np.frombuffer(mapped, np.int64, min(step, len(mapped) - start) // 8, start)
+        yield rows.reshape(-1, _WIDTH)
+        mapped.madvise(mmap.MADV_DONTNEED)
