@@ -1,0 +1,83 @@
+"""`harness export`: a subcommand for each source, and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from exporter import Export
+from tests.support.cli import mistake, run_cli
+
+FILES = {
+    "n.csv": "gene,kind,label\ng1,Gene,First\ng2,Gene,Second\n",
+    "e.csv": "from,verb,to\ng1,likes,g2\ng1,likes,g9\n",
+    "n.tsv": "id\tcategory\tname\nA\tc\ta\n",
+    "e.tsv": "subject\tpredicate\tobject\nA\tp\tA\n",
+    "people.csv": ":ID|name|:LABEL\np|P|X\n",
+    "g.json": json.dumps({"directed": True, "nodes": [{"id": "a", "cls": "T"}], "links": []}),
+    "kg.csv": (
+        "relation,display_relation,x_index,x_id,x_type,x_name,x_source,y_index,y_id,y_type,y_name,y_source\n"
+        "r,d,0,i,t,n,s,1,j,t,m,s\n"
+    ),
+    "o.obo": "[Term]\nid: A:1\nname: a\n",
+    "r.nt": "<http://e/a> <http://e/p> <http://e/b> .\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "nodes", "edges"),
+    [
+        ("kgx n.tsv e.tsv", 1, 1),
+        ("neo4j people.csv --delimiter |", 1, 0),
+        ("networkx g.json --names type=cls", 1, 0),
+        ("primekg kg.csv", 2, 1),
+        ("obo o.obo", 1, 0),
+        ("rdf r.nt", 2, 1),
+    ],
+)
+def test_each_source(folder: Path, words: str, nodes: int, edges: int) -> None:
+    if words.startswith(("obo", "rdf")):
+        pytest.importorskip({"obo": "fastobo", "rdf": "pyoxigraph"}[words[:3]])
+    done = run_cli("export", *words.split(), "--out", "out", "--name", "mine")
+    assert done.code == 0, done
+    assert done.stdout == f"out: {nodes} nodes, {edges} edges\n"
+    export = Export.open(folder / "out")
+    assert export.name == "mine"
+    assert export.manifest["source"]["kind"] == words.split(maxsplit=1)[0]
+
+
+def test_columns_and_bad_rows(folder: Path) -> None:
+    columns = "id=gene,type=kind,name=label,source=from,relation=verb,target=to"
+    words = ["export", "tables", "n.csv", "e.csv", "--out", "out", "--columns", columns]
+    mistake(run_cli(*words), "e.csv: line 3: unknown target node 'g9'", "--skip-bad-rows")
+    done = run_cli(*words, "--skip-bad-rows")
+    assert done.code == 0, done
+    assert "left out 1 row: e.csv" in done.stderr
+    assert done.stdout == "out: 2 nodes, 1 edges\n"
+    assert not Export.open(folder / "out").schema["relations"][0]["symmetric"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("tables n.csv e.csv --columns id", "'id' is not NAME=NAME"),
+        ("tables n.csv e.csv --columns id=a,id=b", "'id=b' is not NAME=NAME, or a second one"),
+        ("tables n.csv e.csv --columns key=a", "there is no column 'key' to map"),
+        ("networkx none.graphml", "cannot read none.graphml"),
+        ("neo4j n.csv", "n.csv: line 1: no column :ID, nor :START_ID"),
+        ("kxg n.tsv e.tsv", "unknown command 'kxg'"),
+    ],
+)
+def test_mistakes(folder: Path, words: str, message: str) -> None:
+    mistake(run_cli("export", *words.split(), "--out", "out"), message)
+    assert not (folder / "out").exists()
