@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,6 +62,12 @@ class Dialect:
             encoded = entry.wire[self.name] = b",".join([jsontext.dumps(item) for item in self.message(entry)])
         return encoded
 
+    def wires(self, entries: Iterable[Entry]) -> list[bytes]:
+        """Those of all entries that have any; no more than a look-up for each that is encoded."""
+        name = self.name
+        found = [entry.wire[name] if name in entry.wire else self.wire(entry) for entry in entries]
+        return [wire for wire in found if wire]
+
 
 def begin(items: str, tools: Sequence[Mapping[str, Any]], parallel: bool | None) -> bytes:
     """A request from its tools to the first entry; `items` is its key for the conversation."""
@@ -81,12 +87,12 @@ class CallReader:
     """Reads one reply's calls in order, and makes their ids unique in the conversation."""
 
     def __init__(self, asked: Asked, notes: list[Note]) -> None:
-        self._asked, self._used, self._notes, self._index = asked, set(asked.taken), notes, 0
+        self._asked, self._used, self._notes, self._index = asked, set[str](), notes, 0
 
     def read(self, given_id: Any, name: Any, arguments: Any) -> ToolCall:
         """One call from whatever stands in its fields."""
         call_id = given_id if isinstance(given_id, str) and given_id else ""
-        if not call_id or call_id in self._used:
+        if not call_id or self._taken(call_id):
             kind = "call_id_repeated" if call_id else "call_id_missing"
             call_id = self._new_id(call_id or "call")
             self._note(kind, call_id)
@@ -108,9 +114,12 @@ class CallReader:
         made = [f"call_{self._asked.turn}_{number}" for number in range(len(found))]
         return tuple(self.read(made[i], name, _as_text(arguments)) for i, (name, arguments) in enumerate(found)), rest
 
+    def _taken(self, call_id: str) -> bool:
+        return call_id in self._used or call_id in self._asked.taken
+
     def _new_id(self, base: str) -> str:
         made = f"{base[:32]}_{self._asked.turn}_{self._index}"
-        while made in self._used:
+        while self._taken(made):
             made += "_"
         return made
 

@@ -68,8 +68,7 @@ class HttpBackbone:
         if tools is not request.tools:
             head = self._opening + self._dialect.begin(request.tools, self._parallel)
             self._head = (request.tools, head)
-        wires = [self._dialect.wire(entry) for entry in request.entries]
-        return Body(head, [wire for wire in wires if wire], self._dialect.end(request))
+        return Body(head, self._dialect.wires(request.entries), self._dialect.end(request))
 
     def window(self) -> int | None:
         """The model's context window in tokens, as its server says; None where it doesn't."""

@@ -45,15 +45,13 @@ class Body:
         self.length = len(head) + sum(map(len, items)) + commas + len(tail)
 
     def __iter__(self) -> Iterator[bytes]:
-        gathered = [self._head]
-        length = len(self._head)
+        lead, first, length = self._head, 0, len(self._head)
         for number, item in enumerate(self._items):
-            gathered.append(item if number == 0 else b"," + item)
-            length += len(item)
             if length >= PIECE:
-                yield b"".join(gathered)
-                gathered, length = [], 0
-        yield b"".join((*gathered, self._tail))
+                yield lead + b",".join(self._items[first:number])
+                lead, first, length = b"," if number else b"", number, 0
+            length += len(item)
+        yield lead + b",".join(self._items[first:]) + self._tail
 
 
 def is_object(text: str) -> bool:
