@@ -17,6 +17,7 @@ from sandbox.contract import (
     Spec,
     Termination,
 )
+from sandbox.one_program import OneProgramBackend, ProgramRun
 from sandbox.orphans import Leftover, clean, leftovers
 from sandbox.probe import ProbeResult, probe
 
@@ -29,7 +30,9 @@ __all__ = [
     "FileSlice",
     "Leftover",
     "Limits",
+    "OneProgramBackend",
     "ProbeResult",
+    "ProgramRun",
     "Sandbox",
     "SandboxError",
     "SandboxFileError",

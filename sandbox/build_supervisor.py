@@ -1,10 +1,10 @@
-"""Builds the supervisor's two binaries, static and byte for byte the same on every machine.
+"""Builds the programs that run in sandboxes, static and byte for byte the same on every machine.
 
     python sandbox/build_supervisor.py [FOLDER]
 
-writes `supervisor-x86_64` and `supervisor-aarch64` to FOLDER, by default to `sandbox/bin/`, from where they are
-committed: whoever installs the package needs no compiler. Needs the package `ziglang` (its version matters: see the
-`dev` extra), which carries the compiler and the C library.
+writes `supervisor-x86_64`, `supervisor-aarch64` and likewise `stand_in` to FOLDER, by default to `sandbox/bin/`, from
+where they are committed: whoever installs the package needs no compiler. Needs the package `ziglang` (its version
+matters: see the `dev` extra), which carries the compiler and the C library.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOURCES = Path(__file__).parent / "supervisor"
+PROGRAMS = ("supervisor", "stand_in")  # folders of C files beside this one
 ARCHITECTURES = ("x86_64", "aarch64")
 FLAGS = ("-static", "-O2", "-s", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fno-sanitize=all")
 
 
-def build(architecture: str, folder: Path) -> Path:
+def build(program: str, architecture: str, folder: Path) -> Path:
     """Compile for one architecture. Raises subprocess.CalledProcessError with the compiler's words on stderr."""
-    target = folder / f"supervisor-{architecture}"
+    sources = Path(__file__).parent / program
+    target = folder / f"{program}-{architecture}"
     # File names without a folder, so that no path gets into the binary.
-    names = sorted(path.name for path in SOURCES.glob("*.c"))
+    names = sorted(path.name for path in sources.glob("*.c"))
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-musl"]
     # A cache of its own: two compilers that fill a shared one at the same time can wait for each other for ever.
     with tempfile.TemporaryDirectory() as cache:
         own = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
         command = [*compiler, *FLAGS, "-o", str(target.resolve()), *names]
-        subprocess.run(command, cwd=SOURCES, env={**os.environ, **own}, check=True)
+        subprocess.run(command, cwd=sources, env={**os.environ, **own}, check=True)
     target.chmod(0o755)
     return target
 
@@ -38,8 +39,9 @@ def build(architecture: str, folder: Path) -> Path:
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "bin"
     folder.mkdir(parents=True, exist_ok=True)
-    for architecture in ARCHITECTURES:
-        build(architecture, folder)
+    for program in PROGRAMS:
+        for architecture in ARCHITECTURES:
+            build(program, architecture, folder)
 
 
 if __name__ == "__main__":

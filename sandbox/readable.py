@@ -23,8 +23,8 @@ def _check(shown: Path) -> None:
     except OSError as error:
         raise SandboxUnavailable(f"'{shown}' can't be read: {error.strerror}") from error
     for path, mode in modes.items():
-        needed = 0o5 if stat.S_ISDIR(mode) else 0o4
-        if mode & needed != needed:
+        closed = mode & 0o5 != 0o5 if stat.S_ISDIR(mode) else not mode & 0o5
+        if closed:
             raise SandboxUnavailable(
                 f"'{path}' is closed to other users, and the sandbox's user is one", f"chmod -R o+rX '{shown}'"
             )

@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.build_supervisor import ARCHITECTURES, build
+from sandbox.build_supervisor import ARCHITECTURES, PROGRAMS, build
 
 BINARIES = Path(__file__).resolve().parents[2] / "sandbox" / "bin"
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_binary_is_built_from_the_source(architecture: str, tmp_path: Path) -> None:
+def test_the_binary_is_built_from_the_source(program: str, architecture: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("ziglang") is None:
         pytest.skip("the compiler (the package ziglang) is not installed")
-    built = build(architecture, tmp_path)
+    built = build(program, architecture, tmp_path)
     assert built.read_bytes() == (BINARIES / built.name).read_bytes()
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_the_binary_is_static_and_small(architecture: str) -> None:
-    data = (BINARIES / f"supervisor-{architecture}").read_bytes()
+def test_the_binary_is_static_and_small(program: str, architecture: str) -> None:
+    data = (BINARIES / f"{program}-{architecture}").read_bytes()
     machine = {"x86_64": 62, "aarch64": 183}[architecture]
     assert data[:6] == b"\x7fELF\x02\x01"
     assert int.from_bytes(data[18:20], "little") == machine
