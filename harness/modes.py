@@ -33,7 +33,12 @@ class View:
     edges: bool = True  # the edge files, and what schema and DATA_FORMAT.txt say of relations
     words: Words = "python"  # which programs DATA_FORMAT.txt names
     programs: Programs = "all"  # "shell": no Python and no other interpreter is in the sandbox
+    one_program: bool = False  # with "shell": a python3 that runs one program per attempt and refuses all others
     client: bool = False  # the graph tools as a Python client in the sandbox (`harness/kb`)
+
+    def __post_init__(self) -> None:
+        if self.one_program and self.programs == "all":
+            raise ValueError("view.one_program needs view.programs=shell")
 
     @property
     def of_export(self) -> ExportView:

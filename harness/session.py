@@ -24,6 +24,7 @@ from harness.kb.server import FOLDER
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger
 from harness.messages import AttemptKey
 from harness.names import Names, resolve
+from harness.one_program import ProgramLog, sandboxes_for
 from harness.prompt import system_for
 from harness.questions import Question
 from harness.runconfig import Listener, RunConfig, RunOutcome
@@ -128,8 +129,10 @@ class Run:
                 served = serve_graph(self._client.toolbox(), config.mode.output, log, flight.account)
                 mounts[FOLDER] = stack.enter_context(served).folder
             slot: SandboxSlot | NoSlot = NoSlot()
+            programs = ProgramLog(log, flight.account)
             if pool and config.sandboxes:
-                slot = pool.slot(config.sandboxes, config.spec(labels, mounts), flight.account.queued)
+                sandboxes = sandboxes_for(config.mode.view, config.sandboxes, programs)
+                slot = pool.slot(sandboxes, config.spec(labels, mounts), flight.account.queued)
                 stack.callback(pool.give_back, slot)
             task = Task(
                 key=job.key, query=job.question.text, mode=config.mode, nodes=config.export,
@@ -137,6 +140,7 @@ class Run:
                 resolve=self._resolve, system=self._system, selection=selection,
             )  # fmt: skip
             outcome = run_attempt(task, log, flight.account)
+            outcome.counts |= programs.counts()
             log.write("answer", **_answer_fields(outcome))
             log.write("end", stop_reason=outcome.stop_reason, limit=outcome.limit, error=outcome.error)
             return outcome

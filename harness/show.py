@@ -6,6 +6,7 @@ Everything in a trajectory is of unknown origin, so control characters are writt
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -78,7 +79,7 @@ class AttemptPrinter:
         self._printers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
             "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
-            "client_call": self._client_call,
+            "client_call": self._client_call, "program_run": self._program_run,
         }  # fmt: skip
 
     def print(self, record: AttemptRecord) -> None:
@@ -169,6 +170,22 @@ class AttemptPrinter:
         self._say(
             f"{line(event['name'])}({given}): {count_of(event['characters'], 'character')},"
             f" {duration(event['seconds'])}{failed}, called by {line(event['program'])}",
+            "cyan",
+        )
+
+    def _program_run(self, event: Mapping[str, Any]) -> None:
+        """The one program of a mode that allows one, or one too many."""
+        given = " ".join(map(shlex.quote, event["arguments"]))
+        what = line(f"python3 {given} in {event['cwd']}")
+        if event["refused"]:
+            self._say(f"{what}: refused, one had been run", "yellow")
+            return
+        ended = "ended with its command" if event["termination"] is None else event["termination"]
+        code = "" if event["exit_code"] is None else f", exit code {event['exit_code']}"
+        saved = f", saved as {self._run.path / 'blobs' / event['blob']}" if event["blob"] else ""
+        self._say(
+            f"{what}: {ended}{code}, {duration(event['wall'])} wall, {duration(event['cpu'])} cpu,"
+            f" {size(event['memory'])}{saved}",
             "cyan",
         )
 

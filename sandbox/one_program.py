@@ -14,7 +14,11 @@ The protocol. The stand-in speaks first; lengths are those of what follows, stri
     exit CODE LENGTH                        from us, when the program is over
 
 What the program writes goes through the pipes and what comes out of them is the call's own output. What is not shared:
-/dev/shm, and the stand-in's working directory where that is in none of the shared folders or mounts.
+/dev/shm, and the stand-in's working directory where that is in none of the shared folders or mounts. The twin has limits
+of its own, so that shell and program together may use twice a sandbox's memory and processes.
+
+What stays open: it is one execution that is counted, not one text. While its call lasts, a program can start others, and
+run what the shell meanwhile writes to files; it finds what a sandbox with Python has, other interpreters too.
 """
 
 from __future__ import annotations
@@ -22,14 +26,12 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
-import select
-import shlex
+import posixpath
 import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -41,22 +43,24 @@ from sandbox.contract import (
     Backend,
     ExecResult,
     FileSlice,
+    MiB,
     Sandbox,
     SandboxError,
+    SandboxFileError,
     SandboxLost,
     SandboxUnavailable,
     Spec,
     Termination,
 )
+from sandbox.program_request import LONGEST_LINE, Request, code_of, gone, read_line, received
 from sandbox.sockets import listening
 
 REFUSAL = "python3: one Python program can be run here per question, and it has been run"
+STAND_INS = ("/sandbox/bin/python3", "/sandbox/bin/python")
 
-_NAMES = ("/sandbox/bin/python3", "/sandbox/bin/python")
 _FOLDER = "/attempt"  # where the stand-in looks for the socket
 _SOCKET = "python"
-_MAX_REQUEST = 4 << 20  # bytes of each part: more than a program's arguments and environment can be
-_MAX_LINE = 256
+_MAX_CODE = MiB  # bytes of a program that is told
 _PATIENCE = 10.0  # seconds that the stand-in may take to say what it has to
 _OVERTIME = 5.0  # seconds past the call's deadline: the call ends first, and the program with it
 _KILLED = 137
@@ -74,13 +78,16 @@ _ENDED: dict[Termination, str] = {
 class ProgramRun:
     """One time that Python was asked for. Where it was `refused` there is nothing but arguments and folder.
 
-    `exit_code` and `termination` are those of a call; both are None where it ended because its call did. Text that is
-    not UTF-8 has its bytes escaped. `wall` and `cpu` are seconds, `memory` the peak bytes that were seen.
+    `code` is the program as it was given or lay in its file (up to 1 MiB); None where it came on standard input, or
+    is a module, or none at all. `exit_code` and `termination` are those of a call; both are None where it ended
+    because its call did. Text that is not UTF-8 has its bytes escaped. `wall` and `cpu` are seconds, `memory` the peak
+    bytes that were seen.
     """
 
     arguments: tuple[str, ...]
     cwd: str
     refused: bool
+    code: bytes | None = None
     exit_code: int | None = None
     termination: Termination | None = None
     wall: float = 0.0
@@ -93,24 +100,24 @@ class OneProgramBackend:
     its own but before the call returns."""
 
     def __init__(self, backend: Backend, ran: Callable[[ProgramRun], None]) -> None:
+        self.kind = backend.kind
         self._backend = backend
         self._ran = ran
 
-    @property
-    def kind(self) -> str:
-        return self._backend.kind
-
     def open(self, spec: Spec, twin_of: Sandbox | None = None) -> OneProgramSandbox:
-        """As the contract says. `spec.programs` is what the program finds; the shell has its tools alone."""
+        """As the contract says. `spec.programs` is what there is beside Python; raises ValueError if it is "all"."""
+        if spec.programs == "all":
+            raise ValueError("a sandbox for one program has no other interpreter")
         if twin_of is not None:
             raise ValueError("a sandbox for one program is no twin")
         with ExitStack() as stack:
             folder, server = stack.enter_context(listening(_SOCKET))
             stand_in = stack.enter_context(_stand_in())
-            mounts = {**spec.mounts, _FOLDER: folder, **dict.fromkeys(_NAMES, stand_in)}
-            first = self._backend.open(replace(spec, programs="shell", shared=True, mounts=mounts))
+            twin = replace(spec, programs="all")
+            mounts = {**spec.mounts, _FOLDER: folder, **dict.fromkeys(STAND_INS, stand_in)}
+            first = self._backend.open(replace(spec, shared=True, mounts=mounts))
             stack.callback(first.close)
-            broker = _Broker(server, first, lambda: self._backend.open(spec, twin_of=first), self._ran)
+            broker = _Broker(server, first, lambda: self._backend.open(twin, twin_of=first), self._ran)
             stack.callback(broker.close)
             stack.callback(first.close)  # which ends what the broker waits for
             return OneProgramSandbox(first, broker, stack.pop_all().close)
@@ -120,7 +127,7 @@ class OneProgramBackend:
 
     def shell(self, spec: Spec) -> int:
         """A shell without Python: there is no call whose end would end the program."""
-        return self._backend.shell(replace(spec, programs="shell"))
+        return self._backend.shell(spec)
 
 
 class OneProgramSandbox:
@@ -160,29 +167,6 @@ class OneProgramSandbox:
         self.close()
 
 
-@dataclass(frozen=True)
-class _Request:
-    merged: bool
-    cwd: bytes
-    arguments: Sequence[bytes]
-    environment: Sequence[bytes]
-
-    def told(self, refused: bool) -> ProgramRun:
-        arguments = tuple(argument.decode("utf-8", "backslashreplace") for argument in self.arguments)
-        return ProgramRun(arguments, self.cwd.decode("utf-8", "backslashreplace"), refused)
-
-    def script(self, folder: bytes) -> str:
-        """Bash that becomes the program, with its streams on the pipes in this folder."""
-        errors = "2>&1" if self.merged else f"2> {_quoted(folder + b'/err')}"
-        environment = " ".join(_quoted(item) for item in self.environment if b"=" in item)
-        arguments = " ".join(_quoted(argument) for argument in self.arguments)
-        return (
-            f"exec < {_quoted(folder + b'/in')} > {_quoted(folder + b'/out')} {errors}\n"
-            f"cd -- {_quoted(self.cwd)} || exit\n"
-            f"exec env -i -- {environment} /sandbox/bin/python3 {arguments}\n"
-        )
-
-
 class _Broker:
     """Answers the stand-in, each connection in a thread of its own."""
 
@@ -199,7 +183,7 @@ class _Broker:
         self._answering = 0
         self._changed = threading.Condition()
         self._lost: SandboxError | None = None
-        self._thread = threading.Thread(target=self._accept, name="one-program", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name="python-asked", daemon=True)
         self._thread.start()
 
     @contextlib.contextmanager
@@ -252,23 +236,24 @@ class _Broker:
                 self._changed.notify_all()
 
     def _serve(self, connection: socket.socket) -> None:
-        request = _received(connection)
+        request = received(connection)
         with self._changed:
-            if self._deadline is None or _gone(connection):
+            if self._deadline is None or gone(connection):
                 return
             refused, self._used = self._used, True
             timeout = self._deadline - time.monotonic() + _OVERTIME
         if refused:
-            self._note(request.told(refused=True))
+            self._note(_told(request, refused=True))
             connection.sendall(_exit(1, REFUSAL))
             return
-        run = request.told(refused=False)
+        run = _told(request, refused=False)
         result: ExecResult | None = None
         start = time.monotonic()
         try:
             connection.sendall(b"make\n")
-            folder = _line(connection).removeprefix(b"made ")
-            result = self._run(connection, request.script(folder), max(timeout, 1.0))
+            folder = read_line(connection).removeprefix(b"made ")
+            code, result = self._run(connection, request, folder, max(timeout, 1.0))
+            run = replace(run, code=code)
         except SandboxError as error:
             self._lost = error if isinstance(error, SandboxLost) else SandboxLost(str(error), error.hint)
             self._first.close()  # the call that asked is lost too
@@ -291,14 +276,17 @@ class _Broker:
         if result is not None:
             connection.sendall(_exit(*_outcome(result)))
 
-    def _run(self, connection: socket.socket, script: str, timeout: float) -> ExecResult | None:
-        """Run it in a twin that is opened for it; None if the connection ends first, and the program with it."""
+    def _run(
+        self, connection: socket.socket, request: Request, folder: bytes, timeout: float
+    ) -> tuple[bytes | None, ExecResult | None]:
+        """Run it in a twin that is opened for it; no result if the connection ends first, and the program with it."""
         outcome: list[ExecResult | SandboxError] = []
         with self._open_twin() as twin:
+            code = _code(twin, request)
 
             def call() -> None:
                 try:
-                    outcome.append(twin.exec(script, timeout, 4000))
+                    outcome.append(twin.exec(request.script(folder), timeout, 4000))
                 except SandboxError as error:
                     outcome.append(error)
                 with contextlib.suppress(OSError):
@@ -307,22 +295,37 @@ class _Broker:
             thread = threading.Thread(target=call, daemon=True)
             thread.start()
             connection.settimeout(None)
-            while connection.recv(_MAX_LINE):  # it has nothing to say
+            while connection.recv(LONGEST_LINE):  # it has nothing to say
                 continue
             left = not outcome
             twin.close()
             thread.join()
         result = outcome[0]
         if isinstance(result, ExecResult):
-            return result
+            return code, result
         if left:
-            return None
+            return code, None
         raise result
 
     def _note(self, run: ProgramRun) -> None:
         with self._changed:
             self._runs.append(run)
         self._ran(run)
+
+
+def _told(request: Request, refused: bool) -> ProgramRun:
+    arguments = tuple(argument.decode("utf-8", "backslashreplace") for argument in request.arguments)
+    return ProgramRun(arguments, request.cwd.decode("utf-8", "backslashreplace"), refused)
+
+
+def _code(twin: Sandbox, request: Request) -> bytes | None:
+    """The program itself, where it is an argument or a file. Raises SandboxLost."""
+    code, path = code_of(request.arguments)
+    if path is not None:
+        with contextlib.suppress(SandboxFileError, ValueError):  # which Python will say better
+            part = twin.read(posixpath.join(request.cwd, path).decode(), 0, _MAX_CODE)
+            code = part.data if part.size <= _MAX_CODE else None
+    return code
 
 
 def _outcome(result: ExecResult) -> tuple[int, str]:
@@ -336,53 +339,6 @@ def _outcome(result: ExecResult) -> tuple[int, str]:
 def _exit(code: int, text: str) -> bytes:
     data = f"{text}\n".encode() if text else b""
     return b"exit %d %d\n" % (code, len(data)) + data
-
-
-def _received(connection: socket.socket) -> _Request:
-    """Raises ValueError if it is no request, OSError if it doesn't come."""
-    words = _line(connection).split(b" ")
-    if len(words) != 5 or words[0] != b"run" or not all(word.isdigit() and len(word) < 9 for word in words[1:]):
-        raise ValueError("not a request")
-    parts = []
-    for word in words[2:]:
-        if (length := int(word)) > _MAX_REQUEST:
-            raise ValueError("a request without bounds")
-        data = bytearray()
-        while len(data) < length:
-            if not (more := connection.recv(length - len(data))):
-                raise ValueError("half a request")
-            data += more
-        parts.append(bytes(data).split(b"\0")[:-1])
-    place, arguments, environment = parts
-    if len(place) != 1:
-        raise ValueError("no folder")
-    return _Request(words[1] != b"0", place[0], arguments, environment)
-
-
-def _line(connection: socket.socket) -> bytes:
-    line = bytearray()
-    while len(line) < _MAX_LINE:
-        byte = connection.recv(1)
-        if byte == b"\n":
-            return bytes(line)
-        if not byte:
-            break
-        line += byte
-    raise ValueError("no line")
-
-
-def _gone(connection: socket.socket) -> bool:
-    """The other end is closed already: what it asked for was for a call that is over."""
-    readable, _, _ = select.select([connection], [], [], 0)
-    return bool(readable) and connection.recv(1, socket.MSG_PEEK) == b""
-
-
-def _quoted(data: bytes) -> str:
-    """The bytes as one word of bash."""
-    text = data.decode("ascii", "replace")
-    if re.fullmatch(r"[ -~]*", text):
-        return shlex.quote(text)
-    return "$'" + "".join(f"\\x{byte:02x}" for byte in data) + "'"
 
 
 @contextlib.contextmanager

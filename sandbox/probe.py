@@ -25,6 +25,7 @@ from sandbox.contract import (
     SandboxLost,
     Spec,
 )
+from sandbox.one_program import STAND_INS, OneProgramSandbox
 
 _WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108 - paths inside the sandbox
 _SEARCH_SECONDS = 1  # for one place
@@ -242,13 +243,22 @@ def _namespaces(target: _Target) -> str:
 
 
 def _programs(target: _Target) -> str:
-    """Where the sandbox is to have shell tools alone: looks for interpreters, and tries to run what it wrote itself."""
+    """Where the sandbox is to have shell tools alone: looks for interpreters, and tries to run what it wrote itself.
+
+    Where one Python program can be run all the same, it tries to run a second.
+    """
     if target.spec.programs == "all":
         return ""
     names = " -o ".join(f"-name '{name}'" for name in _INTERPRETERS)
+    stand_ins = STAND_INS if isinstance(target.sandbox, OneProgramSandbox) else ()
+    others = " ".join(f"! -path {path}" for path in stand_ins)
     return target.said(
         f"""
-        find / -xdev -type f \\( {names} \\) ! -path '/proc/*' 2>/dev/null | sed 's/$/ is there/'
+        for program in {" ".join(stand_ins)}; do
+            python3 -c pass
+            $program -c 'print("a second program was run")'
+        done 2>/dev/null
+        find / -xdev -type f \\( {names} \\) ! -path '/proc/*' {others} 2>/dev/null | sed 's/$/ is there/'
         for folder in {" ".join(_WRITABLE)}; do
             echo '#!/bin/bash' > $folder/probe && chmod +x $folder/probe
             $folder/probe 2>/dev/null && echo "what was written to $folder can be executed"

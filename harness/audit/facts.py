@@ -81,6 +81,7 @@ class AttemptFacts:
     answer_keys: list[int] = field(default_factory=list)
     gold_lists: list[int] = field(default_factory=list)
     loops: list[int] = field(default_factory=list)
+    programs_asked: list[tuple[int, bool]] = field(default_factory=list)  # in a mode that allows one: whether it ran
     read_later: list[tuple[int, bool]] = field(default_factory=list)
     read_again: list[tuple[int, bool]] = field(default_factory=list)
     requests_with_cache: int = 0

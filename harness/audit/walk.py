@@ -81,6 +81,7 @@ class _Walk:
     recent: list[tuple[bytes, int]] = field(default_factory=list)
     in_loop: bool = False
     last_input: int | None = None
+    asked: list[bool] = field(default_factory=list)  # of the call under way: whether each program asked for was run
 
     def run(self) -> AttemptFacts:
         job, context = self.job, self.context
@@ -95,6 +96,7 @@ class _Walk:
         check, is_valid = TrajectoryCheck(context.run, job.file), fast_check("event")
         handlers = {
             "start": self.start, "reply": self.reply, "result": self.result, "clear": self.clear, "answer": self.answer,
+            "program_run": self.program_run,
         }  # fmt: skip
         with (context.run / job.file).open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -148,6 +150,9 @@ class _Walk:
     def result(self, number: int, event: Mapping[str, Any]) -> None:
         arguments = event["arguments"] or {}
         command, call = self.follow(event["name"], arguments)
+        if self.asked and not any(self.asked):
+            call = Call(call.reading, ())  # all its programs were refused
+        self.asked.clear()
         key = hashlib.sha256(orjson.dumps([event["name"], event["arguments"]], option=orjson.OPT_SORT_KEYS)).digest()
         self.come_back(key, command if command is not None else str(arguments.get("path", "")))
         text, ran = event["text"], event["exec"]
@@ -174,6 +179,10 @@ class _Walk:
         begin, end = output_part(event, data)
         self.sightings.show(data[begin:end], begin, event["turn"], number, event["call_id"])
         self.look_for_labels(number, data, event)
+
+    def program_run(self, number: int, event: Mapping[str, Any]) -> None:
+        self.asked.append(not event["refused"])
+        self.facts.programs_asked.append((number, not event["refused"]))
 
     def follow(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str | None, Call]:
         """The call's command, None for a tool that runs none, and what it runs."""

@@ -41,4 +41,6 @@ def command(graph: str, mode: str, sandbox_kind: str, data_dir: Path | None, ass
         opened = open_graph(graph, data_directory(data_dir), notice, progress=progress)
     backend = sandbox.choose(sandbox_kind, base=resolved.sandbox.base, notice=notice)
     notice(f"the graph {opened.name} is at {sandbox.GRAPH}, you are in {sandbox.SCRATCH}; `exit` ends it")
+    if resolved.view.one_program:
+        notice("the one Python program of this mode is for its agent: here there is none")
     return backend.shell(sandbox_spec(opened.export, resolved.view, resolved.sandbox, {"run": "shell"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ class Items:
         self._makers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
             "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
-            "client_call": self._client_call,
+            "client_call": self._client_call, "program_run": self._program_run,
         }  # fmt: skip
 
     def item(self, position: int) -> dict[str, Any]:
@@ -200,6 +201,14 @@ class Items:
             "name": line(event["name"]), "program": line(event["program"])[:_ARGUMENT],
             "arguments": plain(orjson.dumps(event["arguments"]).decode())[:_ARGUMENT],
             **{key: event[key] for key in ("characters", "seconds", "error")},
+        }  # fmt: skip
+
+    def _program_run(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """The one program of a mode that allows one, or one too many."""
+        given = " ".join(map(shlex.quote, event["arguments"]))
+        return {
+            "arguments": line(given)[:_ARGUMENT], "cwd": line(event["cwd"])[:_ARGUMENT], "blob": event["blob"],
+            **{key: event[key] for key in ("refused", "exit_code", "termination", "wall", "cpu", "memory")},
         }  # fmt: skip
 
     def _clear(self, event: Mapping[str, Any]) -> dict[str, Any]:

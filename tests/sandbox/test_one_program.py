@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from sandbox import Backend, Limits, OneProgramBackend, ProgramRun, SandboxLost, Spec
 from sandbox.contract import GiB, MiB
-from sandbox.one_program import OneProgramSandbox, _quoted
+from sandbox.one_program import OneProgramSandbox
+from sandbox.program_request import code_of, quoted
 from tests.support.sandboxes import alone, ancestors, command_lines, run, sleepers, still_works, text
 from tests.support.waiting import wait_until
 
@@ -41,7 +42,7 @@ def fresh(kind: Backend, graph: Path) -> Open:
     @contextmanager
     def opened() -> Iterator[tuple[OneProgramSandbox, list[ProgramRun]]]:
         runs: list[ProgramRun] = []
-        with OneProgramBackend(kind, runs.append).open(Spec(graph, limits=SMALL)) as sandbox:
+        with OneProgramBackend(kind, runs.append).open(Spec(graph, limits=SMALL, programs="shell")) as sandbox:
             yield sandbox, runs
 
     return opened
@@ -59,8 +60,46 @@ def test_one_is_run_and_no_second(fresh: Open) -> None:
             (("-c", "print(6 * 7)"), True, None),
             (("script.py",), True, None),
         ]
-        assert (runs[0].termination, runs[0].cwd) == ("exit", "/scratch")
+        assert (runs[0].termination, runs[0].cwd, runs[0].code) == ("exit", "/scratch", b"print(6 * 7)")
         assert runs[0].wall > 0 and runs[0].cpu > 0 and runs[0].memory > 0
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("cd /tmp; printf 'print(1)\\n' > s.py; python3 -B s.py x", b"print(1)\n"),
+        ("mkdir d; printf pass > d/__main__.py; python3 d", None),
+        ("python3 -m json.tool <<< []", None),
+        ("head -c 1200000 /dev/zero | tr '\\0' '#' > large.py; python3 large.py", None),
+    ],
+)
+def test_what_it_runs_is_told(fresh: Open, command: str, code: bytes | None) -> None:
+    with fresh() as (sandbox, runs):
+        text(sandbox, command)
+        assert [(one.code, one.exit_code) for one in runs] == [(code, 0)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["-c", "pass", "x"], (b"pass", None)),
+        (["-Ibc", "pass"], (b"pass", None)),
+        (["-cpass"], (b"pass", None)),
+        (["-c"], (b"", None)),
+        (["a.py", "-c", "x"], (None, b"a.py")),
+        (["-E", "-W", "error", "-Xdev", "a.py"], (None, b"a.py")),
+        (["--check-hash-based-pycs", "always", "--", "a.py"], (None, b"a.py")),
+        (["-m", "a", "b.py"], (None, None)),
+        (["-", "a.py"], (None, None)),
+        (["-V"], (None, None)),
+        (["-W"], (None, None)),
+        ([], (None, None)),
+    ],
+)
+def test_what_the_program_is_is_read_from_the_arguments(
+    arguments: list[str], found: tuple[bytes | None, bytes | None]
+) -> None:
+    assert code_of([argument.encode() for argument in arguments]) == found
 
 
 @pytest.mark.parametrize("first", ["python3 -c 'raise SystemExit(5)'", "python3 nosuch.py", "python3 -V", "python3"])
@@ -295,7 +334,7 @@ def test_hostile_words_are_no_program(fresh: Open, tmp_path: Path, monkeypatch: 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=20).map(lambda data: data.replace(b"\0", b"")), max_size=5))
 def test_any_bytes_are_words_of_bash(words: list[bytes]) -> None:
-    script = "printf '%s\\0' x " + " ".join(map(_quoted, words))
+    script = "printf '%s\\0' x " + " ".join(map(quoted, words))
     assert script.isascii()
     said = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
     assert said.split(b"\0")[1:-1] == words

@@ -96,6 +96,13 @@ def reruns(facts: AttemptFacts) -> Iterator[Row]:
     yield Row(len(lines), len(lines) + len(facts.programs), facts.places(lines))
 
 
+def refused_programs(facts: AttemptFacts) -> Iterator[Row]:
+    """Programs that were refused, where a mode allows a single one."""
+    if facts.programs_asked:
+        lines = [line for line, ran in facts.programs_asked if not ran]
+        yield Row(len(lines), len(facts.programs_asked), facts.places(lines))
+
+
 def hardest_operation(facts: AttemptFacts) -> Iterator[Row]:
     """Attempts by the hardest operation in any of their programs."""
     done = {name for _, program in facts.programs for name in program.classes}
@@ -163,6 +170,7 @@ CHECKS = (
     Check("operations", "did", "programs by what they do", "programs", operations),
     Check("revisions", "did", "programs that revise an earlier one", "programs", revisions),
     Check("reruns", "did", "runs of an unchanged program", "runs of programs", reruns),
+    Check("refused_programs", "did", "programs refused after the first", "programs asked for", refused_programs),
     Check("hardest_operation", "did", "attempts by their hardest operation", "attempts", hardest_operation),
     Check("graph_tools", "did", "calls of the graph tools", "graph tool calls", graph_tools),
     Check("neighbour_calls", "did", "neighbour calls", "graph tool calls", neighbour_calls),

@@ -24,6 +24,8 @@ const MAKERS = {
   client_call: (item) => el("div", { class: "item client" }, el("strong", null, item.name), " ", el("code", null, item.arguments), " ",
     item.error && chip("error", "bad"),
     el("span", { class: "dim" }, `${count(item.characters, "character")}, ${seconds(item.seconds)}, called by ${item.program}`)),
+  program_run: (item) => el("div", { class: "item client" }, el("strong", null, "python3"), " ", el("code", null, item.arguments), " ",
+    item.refused ? chip("refused: one had been run", "bad") : el("span", { class: "dim" }, programLine(item))),
   clear: (item) => note(`cleared ${count(item.count, "result")}: about ${number(item.before)} tokens before, ${number(item.after)} after`),
   notice: (item, at) => el("div", { class: "item note" }, "the harness said: ", folded(item.text, at, item.line, "text", "said")),
   answer: (item) => el("div", { class: "item" },
@@ -38,6 +40,12 @@ const MAKERS = {
 export function itemElement(item, at, marks) {
   const maker = MAKERS[item.type];
   return maker ? maker(item, at, marks) : null;
+}
+
+function programLine(item) {
+  return [item.termination ?? "ended with its command", item.exit_code !== null && `exit code ${item.exit_code}`,
+    `${seconds(item.wall)} wall`, `${seconds(item.cpu)} cpu`, size(item.memory), item.blob && `saved as blobs/${item.blob}`,
+  ].filter(Boolean).join(", ");
 }
 
 function note(text) {
