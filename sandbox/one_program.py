@@ -13,12 +13,12 @@ The protocol. The stand-in speaks first; lengths are those of what follows, stri
     made FOLDER                             they are the folder's `in`, `out` and, unless merged, `err`
     exit CODE LENGTH                        from us, when the program is over
 
-What the program writes goes through the pipes and what comes out of them is the call's own output. What is not shared:
-/dev/shm, and the stand-in's working directory where that is in none of the shared folders or mounts. The twin has limits
-of its own, so that shell and program together may use twice a sandbox's memory and processes.
+What the program writes goes through the pipes and what comes out of them is the call's own output. What is not
+shared: /dev/shm, and the stand-in's working directory where that is in none of the shared folders or mounts. The twin
+has limits of its own, so that shell and program together may use twice a sandbox's memory and processes.
 
-What stays open: it is one execution that is counted, not one text. While its call lasts, a program can start others, and
-run what the shell meanwhile writes to files; it finds what a sandbox with Python has, other interpreters too.
+What stays open: it is one execution that is counted, not one text. While its call lasts, a program can start others,
+and run what the shell meanwhile writes to files; it finds what a sandbox with Python has, other interpreters too.
 """
 
 from __future__ import annotations
