@@ -21,8 +21,7 @@ def serve_graph(toolbox: Toolbox, output: Output, log: TrajectoryWriter, account
     context = ToolContext(sandbox=none.sandbox, spills=none.spills, output=output, cap=output.cap, seconds=0.0)
 
     def answer(tool: str, arguments: dict[str, Any]) -> str:
-        given = {name: value for name, value in arguments.items() if value != ""}  # "" is the client's "no filter"
-        seen = toolbox.dispatch(ToolCall("client", tool, ""), given, context)
+        seen = toolbox.dispatch(ToolCall("client", tool, ""), arguments, context)
         if seen.error is not None:
             raise ValueError(seen.text)
         return seen.text
