@@ -30,7 +30,8 @@ from exporter.source import EdgeBlock, Node
 from exporter.write import write_export
 from harness.accounting import Account
 from harness.graphs import open_graph
-from harness.kb.attempt import TOOLS, serve_graph
+from harness.kb import TOOLS
+from harness.kb.attempt import serve_graph
 from harness.kb.server import FOLDER, KbServer
 from harness.modes import Neighbors, Output
 from harness.tools.graph import Graph

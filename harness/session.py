@@ -19,7 +19,8 @@ from harness.attempt import Outcome, Task
 from harness.budget import Spending
 from harness.errors import BackboneError, KeyRejected, QuotaExhausted, RequestRejected
 from harness.events import trajectory_path
-from harness.kb.attempt import TOOLS, serve_graph
+from harness.kb import TOOLS
+from harness.kb.attempt import serve_graph
 from harness.kb.server import FOLDER, KbServer
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger
 from harness.messages import AttemptKey

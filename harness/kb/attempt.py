@@ -12,8 +12,6 @@ from harness.slot import NoSlot
 from harness.tools import Toolbox, ToolContext
 from harness.trajectory import TrajectoryWriter
 
-TOOLS = ("search", "get_node", "get_schema", "neighbors")
-
 
 def serve_graph(toolbox: Toolbox, output: Output, log: TrajectoryWriter, account: Account) -> KbServer:
     """Start serving `toolbox`, which holds TOOLS; results have `output.cap` characters at most, like the tools' own."""
