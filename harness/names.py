@@ -1,7 +1,7 @@
 """Names -> node ids, for answers that are given as names: exact match first, then a normalised one.
 
-The index holds a 64-bit hash and an id per node and form of its name (16 bytes each), sorted; a match is confirmed by
-reading the record, so a collision of hashes can't lend a node another's name.
+The index holds a 64-bit hash and an id per candidate and form of its name (16 bytes each), sorted; a match is confirmed
+by reading the record, so a collision of hashes can't lend a node another's name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,33 +31,42 @@ class Graph(Protocol):
 
 
 class Names:
-    """Finds the nodes of a name."""
+    """Finds the candidates of a name. Other nodes don't count: a topic may have the name of a paper on it."""
 
     def __init__(self, graph: Graph) -> None:
+        """Reads all nodes."""
         self._graph = graph
-        self._exact = _Index((node["node_id"], str(node["name"])) for node in graph.nodes())
-        self._normal = _Index((node["node_id"], normalise(str(node["name"]))) for node in graph.nodes())
+        ids, exact, normal = array("q"), array("Q"), array("Q")
+        for node in graph.nodes():
+            if graph.is_candidate(node["node_id"]):
+                name = str(node["name"])
+                ids.append(node["node_id"])
+                exact.append(_hash(name))
+                normal.append(_hash(normalise(name)))
+        self._exact, self._normal = _Index(exact, ids), _Index(normal, ids)
 
     def find(self, name: str) -> tuple[list[int], bool]:
         """Ids of the candidates called `name`, ascending, and whether that took normalising."""
         found = [n for n in self._exact.get(name) if self._called(n) == name]
         wanted = normalise(name)
-        near = found or [n for n in self._normal.get(wanted) if normalise(self._called(n)) == wanted]
-        return [n for n in near if self._graph.is_candidate(n)], not found
+        return found or [n for n in self._normal.get(wanted) if normalise(self._called(n)) == wanted], not found
 
     def _called(self, node_id: int) -> str:
         return str(self._graph.node(node_id)["name"])
 
 
 class _Index:
-    def __init__(self, pairs: Iterator[tuple[int, str]]) -> None:
-        table = np.fromiter(((_hash(text), number) for number, text in pairs), dtype=[("hash", "u8"), ("id", "i8")])
-        self._table: NDArray[np.void] = np.sort(table, order=["hash", "id"])
+    def __init__(self, hashes: array[int], ids: array[int]) -> None:
+        """`ids` ascend, and so those of one hash do."""
+        table = np.frombuffer(hashes, np.uint64) if hashes else np.empty(0, np.uint64)
+        order = np.argsort(table, kind="stable")
+        self._hashes: NDArray[np.uint64] = table[order]
+        self._ids: NDArray[np.int64] = np.array(ids, np.int64)[order]
 
     def get(self, text: str) -> list[int]:
         wanted = np.uint64(_hash(text))
-        first, last = (np.searchsorted(self._table["hash"], wanted, side=side) for side in ("left", "right"))
-        return [int(number) for number in self._table["id"][first:last]]
+        first, last = (np.searchsorted(self._hashes, wanted, side=side) for side in ("left", "right"))
+        return [int(number) for number in self._ids[first:last]]
 
 
 def normalise(name: str) -> str:

@@ -18,6 +18,7 @@ from exporter import Export
 from harness.errors import UserError
 from harness.events import read_events, trajectory_path
 from harness.fuse import answer_of, usable_ids
+from harness.kb import TOOLS as CLIENT_TOOLS
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger, total_usage
 from harness.messages import Usage
 from harness.metrics import METRICS, ZERO, Scores, score_answer
@@ -132,9 +133,10 @@ class RunResults:
         }
 
     def field_names(self) -> list[str]:
-        """Every name that `field` knows for this run."""
+        """Every name that `field` knows for this run. Calls that programs make through the client count as calls."""
+        tools = [*self.mode["tools"], *(CLIENT_TOOLS if self.mode["view"].get("client") else ())]
         counted = sorted({f"counts.{name}" for r in self.questions.values() for a in r.records for name in a.counts})
-        return [*_FIELDS, *counted, *(f"{CALLS}{tool}" for tool in self.mode["tools"])]
+        return [*_FIELDS, *counted, *(f"{CALLS}{tool}" for tool in tools)]
 
     def field(self, name: str, identity: str) -> Any:
         """The value of a field of one question. Raises KeyError for an unknown question."""

@@ -23,6 +23,8 @@ def read_manifest(run: Path) -> dict[str, Any]:
         manifest = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         inside = sorted(child.parent.name for child in run.glob(f"*/{MANIFEST}"))[:5] if run.is_dir() else []
+        if not run.exists():
+            raise UserError(f"there is no folder {run}", "give the folder that `harness run` named") from None
         hint = f"it holds runs: {', '.join(inside)}" if inside else "give the folder that `harness run` named"
         raise UserError(f"{run} is not a run folder: it has no {MANIFEST}", hint) from None
     except (OSError, orjson.JSONDecodeError) as error:

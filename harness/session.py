@@ -19,8 +19,9 @@ from harness.attempt import Outcome, Task
 from harness.budget import Spending
 from harness.errors import BackboneError, KeyRejected, QuotaExhausted, RequestRejected
 from harness.events import trajectory_path
-from harness.kb.attempt import TOOLS, serve_graph
-from harness.kb.server import FOLDER
+from harness.kb import TOOLS
+from harness.kb.attempt import serve_graph
+from harness.kb.server import FOLDER, KbServer
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger
 from harness.messages import AttemptKey
 from harness.names import Names, resolve
@@ -125,6 +126,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(TrajectoryWriter(path, self.folder.blobs))
             mounts = {}
+            served: KbServer | None = None
             if self._client is not None:
                 served = serve_graph(self._client.toolbox(), config.mode.output, log, flight.account)
                 mounts[FOLDER] = stack.enter_context(served).folder
@@ -141,6 +143,8 @@ class Run:
             )  # fmt: skip
             outcome = run_attempt(task, log, flight.account)
             outcome.counts |= programs.counts()
+            if served is not None:
+                served.stop()  # a call that a program left behind must not be told after the end
             log.write("answer", **_answer_fields(outcome))
             log.write("end", stop_reason=outcome.stop_reason, limit=outcome.limit, error=outcome.error)
             return outcome

@@ -90,7 +90,7 @@ def load_systems(folders: Sequence[Path], prices: PriceList | None = None, data:
 
     Raises UserError.
     """
-    paths = list(dict.fromkeys(run for folder in folders for run in find_runs(folder)))
+    paths = all_runs(folders)
     names: dict[str, str] = {}  # the first name that a graph went by, by the digest of its export
     groups: list[_Group] = []
     for path in paths:
@@ -98,6 +98,11 @@ def load_systems(folders: Sequence[Path], prices: PriceList | None = None, data:
         graph = names.setdefault(run.manifest["export"]["digest"], run.graph)
         _group_for(groups, run, graph).runs[graph] = run
     return [System(label, group.runs) for label, group in zip(_labels(groups), groups, strict=True)]
+
+
+def all_runs(folders: Sequence[Path]) -> list[Path]:
+    """The runs in these run and parent folders, in their order, each once. Raises UserError as `find_runs`."""
+    return list(dict.fromkeys(run for folder in folders for run in find_runs(folder)))
 
 
 def find_runs(folder: Path) -> list[Path]:

@@ -79,10 +79,11 @@ class TrajectoryWriter:
 
     def close(self) -> None:
         """Put everything on the disk. Idempotent."""
-        if self._fd >= 0:
-            os.fsync(self._fd)
-            os.close(self._fd)
-            self._fd = -1
+        with self._lock:
+            if self._fd >= 0:
+                os.fsync(self._fd)
+                os.close(self._fd)
+                self._fd = -1
 
     def __enter__(self) -> Self:
         return self

@@ -7,9 +7,10 @@ same analyser and is never parsed as query syntax.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -29,6 +30,7 @@ _ANALYZER = "words"
 _MOST_TERMS = 1_000  # different words of a query that count
 _LONGEST_WORD = 255  # bytes
 _WIDER = 8
+_REMOVALS = 5
 
 
 class Hit(NamedTuple):
@@ -68,8 +70,39 @@ class TextIndex:
         if query is None or k < 1 or (among is not None and not len(among)):
             return Hits(0, [])
         if among is not None:
-            inside = Query.term_set_query(self._schema, _ID, among.tolist())
-            query = Query.boolean_query([(Occur.Must, Query.const_score_query(inside, 0.0)), (Occur.Must, query)])
+            query = Query.boolean_query([(Occur.Must, self._one_of(among, 0.0)), (Occur.Must, query)])
+        return self._best(query, k)
+
+    def holding(
+        self, wanted: Sequence[Sequence[str] | NDArray[np.integer]], k: int, among: NDArray[np.integer]
+    ) -> Hits:
+        """The `k` nodes of `among` that have most of what is wanted, and how many have any; the score counts it.
+
+        Wanted are certain nodes, or texts with all of certain strings in them, each inside a word: lower-case ASCII
+        letters and digits. Goes through all words of the index once for each string, not through texts. What stands
+        in a word that is longer than the index has them is not found.
+        """
+        if k < 1 or not len(among):
+            return Hits(0, [])
+        clauses = [(Occur.Should, self._holders(one)) for one in wanted]
+        query = Query.boolean_query(
+            [(Occur.Must, self._one_of(among, 0.0)), (Occur.Must, Query.boolean_query(clauses))]
+        )
+        return self._best(query, k)
+
+    def _holders(self, wanted: Sequence[str] | NDArray[np.integer]) -> Query:
+        """A query for one of the things that are wanted; whoever has it scores 1."""
+        if isinstance(wanted, np.ndarray):
+            return self._one_of(wanted, 1.0)
+        if any(len(string) > _LONGEST_WORD for string in wanted):
+            return Query.empty_query()
+        parts = [(Occur.Must, Query.regex_query(self._schema, "text", f".*{string}.*")) for string in wanted]
+        return Query.const_score_query(Query.boolean_query(parts), 1.0)
+
+    def _one_of(self, nodes: NDArray[np.integer], score: float) -> Query:
+        return Query.const_score_query(Query.term_set_query(self._schema, _ID, nodes.tolist()), score)
+
+    def _best(self, query: Query, k: int) -> Hits:
         total, hits = self._collect(query, k)
         while hits and len(hits) < total and self._tied_at_the_end(hits, k):
             total, hits = self._collect(query, len(hits) * _WIDER)
@@ -136,8 +169,17 @@ def _analyzer() -> tantivy.TextAnalyzer:
 
 @contextmanager
 def _links(folder: Path) -> Iterator[Path]:
-    """A folder with links to the index's files: tantivy writes a lock file beside them when it opens them."""
-    with tempfile.TemporaryDirectory(prefix="kgshell-index-") as name:
+    """A folder with links to the index's files: tantivy writes a lock file beside them when it opens them.
+
+    It may do so once more from a thread of its own, while the folder is being removed.
+    """
+    links = Path(tempfile.mkdtemp(prefix="kgshell-index-"))
+    try:
         for path in folder.iterdir():
-            (Path(name) / path.name).symlink_to(path.absolute())
-        yield Path(name)
+            (links / path.name).symlink_to(path.absolute())
+        yield links
+    finally:
+        for _ in range(_REMOVALS):
+            shutil.rmtree(links, ignore_errors=True)
+            if not links.exists():
+                break

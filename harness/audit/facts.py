@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.audit.programs import Program
 from harness.audit.tally import Place
@@ -36,6 +36,15 @@ class CallFacts:
     sandbox_failures: frozenset[str]
     repeated: bool
     cut: bool
+
+
+class GraphCall(NamedTuple):
+    """A call of one of the graph's tools, by the model or by a program of its attempt. `line` is where it stands."""
+
+    line: int
+    kind: Kind
+    program: bool
+    failed: bool
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,7 @@ class AttemptFacts:
     prompt: str = ""  # digest of the prompt without the question
     tools: str = ""  # digest of the tools' definitions
     calls: list[CallFacts] = field(default_factory=list)
+    graph_calls: list[GraphCall] = field(default_factory=list)
     answer: tuple[Sighting, ...] = ()
     gold_sightings: tuple[Sighting, ...] = ()
     canaries: list[int] = field(default_factory=list)
@@ -92,6 +102,11 @@ class AttemptFacts:
     def programs(self) -> list[tuple[CallFacts, Program]]:
         """Every program with the call that first ran it, in order."""
         return [(call, program) for call in self.calls for program in call.programs]
+
+    @property
+    def program_calls(self) -> list[GraphCall]:
+        """The calls of the graph's tools that programs made."""
+        return [call for call in self.graph_calls if call.program]
 
     @property
     def failed(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from harness.audit.facts import AttemptFacts, CallFacts, Kind
+from harness.audit.facts import AttemptFacts, CallFacts, GraphCall, Kind
 from harness.audit.programs import Call, History
 from harness.audit.sightings import Sightings
 from harness.audit.suspicion import of_command, sandbox_failures
@@ -25,6 +25,7 @@ _TOOLS: Mapping[str, Kind] = {
     "search_in_neighborhood": "graph_neighbours", "get_node": "graph_record", "get_schema": "graph_record",
     "answer": "answer", "add_to_answer": "answer", "finish": "answer",
 }  # fmt: skip
+_GRAPH_TOOLS = {name for name, kind in _TOOLS.items() if kind.startswith("graph_")}
 _SEARCHES = {"rg", "grep", "egrep", "fgrep", "zgrep", "find", "awk", "gawk", "mawk", "perl", "join", "comm", "look"}
 _READS = {"cat", "head", "tail", "sed", "less", "more", "cut", "tac", "nl", "jq", "strings", "column", "fold"}
 _SPILL = re.compile(r"outputs/(\d+\.txt|\*)")
@@ -97,6 +98,7 @@ class _Walk:
         handlers = {
             "start": self.start, "reply": self.reply, "result": self.result, "clear": self.clear, "answer": self.answer,
             "program_run": self.program_run,
+            "client_call": self.client_call,
         }  # fmt: skip
         with (context.run / job.file).open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -173,6 +175,8 @@ class _Walk:
                 repeated=key in self.keys, cut=event["cut"] is not None,
             )
         )  # fmt: skip
+        if event["name"] in _GRAPH_TOOLS:
+            self.facts.graph_calls.append(GraphCall(number, _TOOLS[event["name"]], program=False, failed=failed))
         self.keys.add(key)
         self.results[event["call_id"]] = _Seen(number, key, event["spill"])
         self.look_for_loop(number, key, hash(text))
@@ -183,6 +187,12 @@ class _Walk:
     def program_run(self, number: int, event: Mapping[str, Any]) -> None:
         self.asked.append(not event["refused"])
         self.facts.programs_asked.append((number, not event["refused"]))
+
+    def client_call(self, number: int, event: Mapping[str, Any]) -> None:
+        """A program's call: what the agent sees of it is what its program prints."""
+        if event["name"] in _GRAPH_TOOLS:
+            call = GraphCall(number, _TOOLS[event["name"]], program=True, failed=event["error"])
+            self.facts.graph_calls.append(call)
 
     def follow(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str | None, Call]:
         """The call's command, None for a tool that runs none, and what it runs."""

@@ -15,6 +15,7 @@ from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.cli.torn import tell_torn
 from harness.errors import UserError
+from harness.systems import all_runs
 from harness.text import count_of, number, size
 
 _GRID = "calls_by_fifth"
@@ -22,13 +23,13 @@ _FIFTHS = [f"in fifth {part}" for part in range(1, 6)]
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, metavar="RUN|PARENT...", type=click.Path(path_type=Path))
 @click.option(
     "--processes", type=click.IntRange(min=1), metavar="N", help="Default: one, and as many as CPUs for large runs."
 )
 @data_dir_option
 @json_option
-def command(runs: tuple[Path, ...], processes: int | None, data_dir: Path | None, as_json: bool) -> None:
+def command(folders: tuple[Path, ...], processes: int | None, data_dir: Path | None, as_json: bool) -> None:
     """Say what agents did in runs, where answers come from, and whether to trust them.
 
     Counts and rates with 95 % intervals and pointers to examples (file and line in the run folder). Programs are
@@ -41,6 +42,7 @@ def command(runs: tuple[Path, ...], processes: int | None, data_dir: Path | None
       $ harness audit runs/biogo-files
     """
     audits = []
+    runs = all_runs(folders)
     for run in runs:
         with _progress(run) as progress:
             audits.append(audit_run(run, processes=processes, progress=progress, data=data_dir))

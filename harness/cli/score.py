@@ -13,6 +13,7 @@ from harness.cli.torn import tell_torn
 from harness.metrics import METRICS
 from harness.prices import read_prices
 from harness.score import Figures, RunScore, score_run, write_scores
+from harness.systems import all_runs
 from harness.text import count_of, duration, money, number
 
 _TITLES = {"hit@1": "Hit@1", "hit@5": "Hit@5", "recall@20": "Recall@20", "mrr": "MRR"}
@@ -20,14 +21,14 @@ _TIMES = ("model", "waiting", "sandbox", "queue", "harness")
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, metavar="RUN|PARENT...", type=click.Path(path_type=Path))
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
 @data_dir_option
 @json_option
-def command(runs: tuple[Path, ...], prices: Path | None, data_dir: Path | None, as_json: bool) -> None:
+def command(folders: tuple[Path, ...], prices: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Score runs: Hit@1, Hit@5, Recall@20 and MRR, with intervals.
 
-    Means over questions with 95 % confidence intervals (Wilson for the hits, bootstrap for the others). Attempts
+    Of a folder that holds runs, each is scored. Means over questions with 95 % confidence intervals (Wilson for the hits, bootstrap for the others). Attempts
     that failed for infrastructure reasons are counted as misses, and left out in a second line where there are any;
     a third line has the first attempts where anything was retried. Writes scores.json into each run folder. With
     --json, one run is an object, several are a list.
@@ -37,6 +38,7 @@ def command(runs: tuple[Path, ...], prices: Path | None, data_dir: Path | None, 
       $ harness score runs/biogo-files
     """
     price_list = read_prices(prices) if prices else None
+    runs = all_runs(folders)
     scores = [score_run(run, price_list, data_dir) for run in runs]
     for run, score in zip(runs, scores, strict=True):
         try:

@@ -1,7 +1,8 @@
 """ATIF, the Agent Trajectory Interchange Format, version 1.4: one JSON file for each attempt.
 
 The prompt and the harness's own messages are user steps, every reply an agent step with its calls and their results,
-every clearing of old results a system step. What the format has no field for is in `extra`. Gold is not in it.
+the system message and every clearing of old results a system step. What the format has no field for is in `extra`. Gold
+is not in it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def trajectory(source: Source, attempt: SavedAttempt) -> dict[str, Any]:
 
 def _steps(source: Source, attempt: SavedAttempt) -> Iterator[dict[str, Any]]:
     start = attempt.start
+    if attempt.system:
+        yield {"timestamp": iso(start["time"]), "source": "system", "message": attempt.system}
     yield {"timestamp": iso(start["time"]), "source": "user", "message": start["prompt"]}
     for turn in attempt.turns:
         for event in turn.cleared:
@@ -100,7 +103,8 @@ def _agent_step(source: Source, turn: Turn) -> dict[str, Any]:
 def _details(call: Call) -> dict[str, Any]:
     """What the trajectory keeps of a result besides its text."""
     result: Mapping[str, Any] = call.result or {}
-    return _known(error=result.get("error"), exec=result.get("exec"), cut=result.get("cut"), blob=result.get("blob"))
+    kept = _known(error=result.get("error"), exec=result.get("exec"), cut=result.get("cut"), blob=result.get("blob"))
+    return {**kept, "program_calls": list(call.made)} if call.made else kept
 
 
 def _known(**fields: Any) -> dict[str, Any]:

@@ -16,12 +16,15 @@ from harness.ledger import AttemptRecord, fold, read_ledger
 from harness.metrics import METRICS, score_answer
 from harness.runfiles import read_manifest, recorded_export, recorded_questions
 
+_MADE = ("name", "arguments", "program", "characters", "seconds", "error")  # what is kept of a program's call
+
 
 @dataclass
 class Call:
     """One call with its result; `result` is None where the attempt ended before there was one.
 
-    `arguments` is a table where the model's text was one, `text` that text as it was.
+    `arguments` is a table where the model's text was one, `text` that text as it was; `made` are calls of the graph's
+    tools that its programs made.
     """
 
     id: str
@@ -29,6 +32,7 @@ class Call:
     text: str
     arguments: Mapping[str, Any] | None
     result: Mapping[str, Any] | None = None
+    made: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass
@@ -51,6 +55,11 @@ class SavedAttempt:
     left: Sequence[Mapping[str, Any]]
     gold: tuple[int, ...] | None
     scores: Mapping[str, float] | None
+
+    @property
+    def system(self) -> str:
+        """The system message, empty where there was none."""
+        return str(self.start.get("system", ""))
 
     @property
     def name(self) -> str:
@@ -124,6 +133,7 @@ class Source:
         turns: list[Turn] = []
         said: list[Mapping[str, Any]] = []
         cleared: list[Mapping[str, Any]] = []
+        made: list[Mapping[str, Any]] = []
         calls: dict[str, Call] = {}
         for event in read_events(path):
             kind = event["type"]
@@ -138,8 +148,11 @@ class Source:
                 calls.update((call.id, call) for call in found)
                 turns.append(Turn(event, found, said, cleared))
                 said, cleared = [], []
+            elif kind == "client_call":
+                made.append({key: event[key] for key in _MADE})
             elif kind == "result" and event["call_id"] in calls:
-                calls[event["call_id"]].result = event
+                call = calls[event["call_id"]]
+                call.result, call.made, made = event, made, []
         if start is None:
             raise ValueError("it has no start event")
         return SavedAttempt(record, start, turns, said, self.gold.get(record.query_id), self.scores(record))

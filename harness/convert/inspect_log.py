@@ -24,7 +24,8 @@ VERSION = 2
 _STOPS = {"stop": "stop", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "content_filter",
           "refusal": "content_filter"}  # fmt: skip
 _LIMITS = {"turn_limit": "message", "token_limit": "token", "cost_limit": "cost", "time_limit": "time"}
-_ERRORS = {"malformed_arguments": "parsing", "invalid_arguments": "parsing", "file_error": "file_not_found"}
+_ERRORS = {"unknown_tool": "parsing", "malformed_arguments": "parsing", "invalid_arguments": "parsing",
+           "file_error": "file_not_found", "not_found": "unknown", "not_executed": "limit"}  # fmt: skip
 
 
 def write(source: Source, attempts: Iterator[SavedAttempt], out: Path) -> int:
@@ -133,6 +134,8 @@ def sample(source: Source, attempt: SavedAttempt) -> dict[str, Any]:
 
 
 def _messages(source: Source, attempt: SavedAttempt) -> Iterator[dict[str, Any]]:
+    if attempt.system:
+        yield {"role": "system", "content": attempt.system, "source": "input"}
     yield {"role": "user", "content": attempt.start["prompt"], "source": "input"}
     for turn in attempt.turns:
         for event in turn.said:
@@ -163,12 +166,14 @@ def _assistant(source: Source, turn: Turn) -> dict[str, Any]:
 
 def _tool(call: Call, result: Mapping[str, Any]) -> dict[str, Any]:
     message = {"role": "tool", "content": result["text"], "tool_call_id": call.id, "function": call.name}
+    if call.made:
+        message["metadata"] = {"program_calls": list(call.made)}
     kind = result["error"]
     if kind is None:
         ended = str((result["exec"] or {}).get("termination"))
         limited = ended in ("timeout", "output_limit")
         return {**message, "error": {"type": ended, "message": "ended by a limit"}} if limited else message
-    return {**message, "error": {"type": _ERRORS.get(kind, "unknown"), "message": result["text"][:500]}}
+    return {**message, "error": {"type": _ERRORS[kind], "message": result["text"][:500]}}
 
 
 def _usage(usage: Mapping[str, int | None]) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def conversation(source: Source, attempt: SavedAttempt) -> dict[str, Any]:
 
 
 def _messages(attempt: SavedAttempt) -> Iterator[dict[str, Any]]:
+    if attempt.system:
+        yield {"role": "system", "content": attempt.system, "weight": 0}
     yield {"role": "user", "content": attempt.start["prompt"], "weight": 0}
     for turn in attempt.turns:
         for event in turn.said:

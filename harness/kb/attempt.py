@@ -12,8 +12,6 @@ from harness.slot import NoSlot
 from harness.tools import Toolbox, ToolContext
 from harness.trajectory import TrajectoryWriter
 
-TOOLS = ("search", "get_node", "get_schema", "neighbors")
-
 
 def serve_graph(toolbox: Toolbox, output: Output, log: TrajectoryWriter, account: Account) -> KbServer:
     """Start serving `toolbox`, which holds TOOLS; results have `output.cap` characters at most, like the tools' own."""
@@ -21,8 +19,7 @@ def serve_graph(toolbox: Toolbox, output: Output, log: TrajectoryWriter, account
     context = ToolContext(sandbox=none.sandbox, spills=none.spills, output=output, cap=output.cap, seconds=0.0)
 
     def answer(tool: str, arguments: dict[str, Any]) -> str:
-        given = {name: value for name, value in arguments.items() if value != ""}  # "" is the client's "no filter"
-        seen = toolbox.dispatch(ToolCall("client", tool, ""), given, context)
+        seen = toolbox.dispatch(ToolCall("client", tool, ""), arguments, context)
         if seen.error is not None:
             raise ValueError(seen.text)
         return seen.text

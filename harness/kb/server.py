@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,12 +26,17 @@ FOLDER = "/attempt"  # where the sandbox shows the folder with the client's modu
 SOCKET, MODULE = "kb.sock", "kbtools.py"
 LONGEST_REQUEST = 1024 * 1024
 MOST_CONNECTIONS = 32
-_LONGEST_PROGRAM = 200
+_LONGEST_NAME = 200  # characters of a tool's or a program's name that are told
+_LONGEST_ARGUMENTS = 4_000  # bytes of a call's arguments that are told as they are; a program can make many calls
+_MOST_ARGUMENTS, _LONGEST_VALUE = 8, 400
 
 
 @dataclass(frozen=True)
 class ClientCall:
-    """One call from the sandbox: `program` is what the caller says it is, `characters` the size of the answer."""
+    """One call from the sandbox: `program` is what the caller says it is, `characters` the size of the answer.
+
+    Of very long arguments the first are there, and the beginnings of their values as texts.
+    """
 
     tool: str
     arguments: dict[str, Any]
@@ -43,7 +49,7 @@ class ClientCall:
 class KbServer:
     """A folder to show in the sandbox, served until `close`. `answer` runs a tool, `told` hears of each call.
 
-    Both are called from the server's threads, several at once. `answer` raises ValueError for the caller's mistakes.
+    Both are called from the server's threads, `answer` several at once; it raises ValueError for the caller's mistakes.
     """
 
     def __init__(
@@ -64,8 +70,8 @@ class KbServer:
         self._closed = False
         threading.Thread(target=self._accept, name="kb-accept", daemon=True).start()
 
-    def close(self) -> None:
-        """End every connection and remove the folder. Idempotent."""
+    def stop(self) -> None:
+        """End every connection; nothing is told any more, not even of calls that are being answered. Idempotent."""
         with self._lock:
             self._closed = True
             connections = [self._listener, *self._open]
@@ -73,6 +79,10 @@ class KbServer:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             connection.close()
+
+    def close(self) -> None:
+        """Stop, and remove the folder. Idempotent."""
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -118,6 +128,7 @@ class KbServer:
         try:
             request = orjson.loads(line)
             tool, arguments, program = request["tool"], request["arguments"], request.get("program", "")
+            size = len(orjson.dumps(arguments))  # refuses, with TypeError, what is nested very deeply
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
             return {"error": 'a request is {"tool": …, "arguments": {…}}'}, False
         if not (isinstance(tool, str) and isinstance(arguments, dict) and isinstance(program, str)):
@@ -128,5 +139,20 @@ class KbServer:
         except ValueError as error:
             text, failed = str(error), True
         seconds = time.monotonic() - start
-        self._told(ClientCall(tool, arguments, program[:_LONGEST_PROGRAM], len(text), seconds, failed))
+        told = arguments if size <= _LONGEST_ARGUMENTS else _beginnings(arguments)
+        call = ClientCall(tool[:_LONGEST_NAME], told, program[:_LONGEST_NAME], len(text), seconds, failed)
+        with self._lock:
+            if not self._closed:
+                self._told(call)
         return {"error" if failed else "text": text}, True
+
+
+def _beginnings(arguments: dict[str, Any]) -> dict[str, Any]:
+    texts = (
+        (key, value if isinstance(value, str) else orjson.dumps(value).decode()) for key, value in arguments.items()
+    )
+    return {key[:_LONGEST_NAME]: _cut(text) for key, text in islice(texts, _MOST_ARGUMENTS)}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -68,9 +68,11 @@ class Toolbox:
         """
         tool = self._tools.get(call.name)
         if tool is None:
-            return mistake("unknown_tool", f"there is no tool '{call.name}'; tools: {', '.join(self._tools) or 'none'}")
+            return mistake(
+                "unknown_tool", f"there is no tool '{excerpt(call.name)}'; tools: {', '.join(self._tools) or 'none'}"
+            )
         if arguments is None:
-            return mistake("malformed_arguments", f"the arguments are not a JSON object: {_excerpt(call.arguments)}")
+            return mistake("malformed_arguments", f"the arguments are not a JSON object: {excerpt(call.arguments)}")
         problems = [_in_words(problem) for problem in self._validators[call.name].iter_errors(arguments)]
         if problems:
             return mistake("invalid_arguments", f"the arguments of '{call.name}' do not fit: {'; '.join(problems[:5])}")
@@ -81,10 +83,11 @@ class Toolbox:
 
 
 def parse_arguments(text: str) -> dict[str, Any] | None:
-    """The call's arguments as a table, or None where the text is not a JSON object."""
+    """The call's arguments as a table, or None where the text is not a JSON object that can be written down again."""
     try:
         value = orjson.loads(text) if text.strip() else {}
-    except orjson.JSONDecodeError:
+        orjson.dumps(value)  # refuses what is nested more than 254 deep, where reading allows 1,024
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -96,8 +99,9 @@ def mistake(kind: str, text: str) -> Observation:
 
 def _in_words(problem: jsonschema.ValidationError) -> str:
     where = "/".join(str(part) for part in problem.absolute_path)
-    return _excerpt(f"{where}: {problem.message}" if where else problem.message)
+    return excerpt(f"{where}: {problem.message}" if where else problem.message)
 
 
-def _excerpt(text: str) -> str:
+def excerpt(text: str) -> str:
+    """What the model wrote, in a message about it."""
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -12,6 +12,7 @@ from exporter import Export
 from exporter.index import Direction, Index
 from harness.observe import Observation
 from harness.suggest import did_you_mean
+from harness.tools import excerpt
 
 _NAMES_TOLD = 60  # of types or relations, in an error
 _NOTE_ROOM = 160  # characters kept free for the note below a page
@@ -113,7 +114,7 @@ def _known(ids: dict[str, int], name: str, what: str) -> int:
     if name not in ids:
         told = list(ids)[:_NAMES_TOLD]
         more = f" and {len(ids) - len(told)} more (see the schema)" if len(ids) > len(told) else ""
-        parts = [f"there is no {what} '{name}';", did_you_mean(name, ids), f"{what}s: {', '.join(told)}{more}"]
+        parts = [f"there is no {what} '{excerpt(name)}';", did_you_mean(name, ids), f"{what}s: {', '.join(told)}{more}"]
         raise GraphMistake(" ".join(part for part in parts if part))
     return ids[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from exporter.index import Hit
@@ -15,6 +14,9 @@ _AROUND = 30  # characters shown on either side of a match
 _SEGMENTS = 5
 _NOTE_ROOM = 120  # characters kept free for the note below a list
 _LEAST_CONTEXT = 3  # letters of a word whose surroundings are shown
+_MOST_WORDS = 100  # of a query that are looked for
+
+Place = tuple[int, int]  # where a match begins and ends
 
 
 def label(graph: Graph, node: int) -> str:
@@ -78,27 +80,37 @@ def _fitted(head: str, entries: list[str], total: int, cap: int) -> Observation:
 
 def _context(query: str, document: str) -> str:
     """The surroundings of the first word of the query that the document holds."""
-    for word in query.lower().split():
-        if len(word) >= _LEAST_CONTEXT and (match := _find(word, document)):
-            return _segment(document, match, "**")
+    folded = _folded(document)
+    for word in query.lower().split(maxsplit=_MOST_WORDS)[:_MOST_WORDS]:
+        if len(word) >= _LEAST_CONTEXT and (place := _find(word, folded)):
+            return _segment(document, place, "**")
     return ""
 
 
 def _matches(words: list[str], document: str) -> str:
     """Which words of a query a document holds, and where."""
-    found = [match for match in (_find(word, document) for word in words) if match]
+    folded = _folded(document)
+    found = [place for place in (_find(word, folded) for word in words) if place]
     if not found:
         return ""
     plural = "es" if len(found) != 1 else ""
-    return f"{len(found)} match{plural}: " + " ".join(_segment(document, match) for match in found[:_SEGMENTS])
+    return f"{len(found)} match{plural}: " + " ".join(_segment(document, place) for place in found[:_SEGMENTS])
 
 
-def _find(word: str, document: str) -> re.Match[str] | None:
-    return re.search(re.escape(word), document, re.IGNORECASE)
+def _folded(document: str) -> str:
+    """In lower case, character by character: a few have a lower case of two, which would move all that follows."""
+    lower = document.lower()
+    return lower if len(lower) == len(document) else "".join(c if len(c.lower()) > 1 else c.lower() for c in document)
 
 
-def _segment(document: str, match: re.Match[str], mark: str = "") -> str:
-    start, end = max(0, match.start() - _AROUND), min(len(document), match.end() + _AROUND)
-    text = f"{document[start : match.start()]}{mark}{match[0]}{mark}{document[match.end() : end]}"
+def _find(word: str, folded: str) -> Place | None:
+    start = folded.find(word)
+    return None if start < 0 else (start, start + len(word))
+
+
+def _segment(document: str, place: Place, mark: str = "") -> str:
+    first, last = place
+    start, end = max(0, first - _AROUND), min(len(document), last + _AROUND)
+    text = f"{document[start:first]}{mark}{document[first:last]}{mark}{document[last:end]}"
     text = " ".join(text.replace("\0", " ").split())
     return f"{'...' if start else ''}{text}{'...' if end < len(document) else ''}"

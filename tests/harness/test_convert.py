@@ -147,6 +147,33 @@ def test_messages_with_their_loss_mask(run: Path, tmp_path: Path) -> None:
     assert {message["tool_call_id"] for message in two["messages"] if message["role"] == "tool"} == calls
 
 
+def test_system_messages_and_programs_calls_go_along(tmp_path: Path, export: Export) -> None:
+    steps = [
+        Step("python3 p.py", "[4]", made=(("search", False), ("neighbors", True))),
+        *(Step("x", "no", error=kind) for kind in ("unknown_tool", "not_found", "not_executed", "file_error")),
+    ]
+    attempt = Attempt(steps, (4,), system="You explore.")
+    run = make_audited_run(tmp_path / "run", export, {"q1": [attempt]})
+    for form in FORMATS:
+        assert converted(run, form, tmp_path / form) == 1
+    made = [
+        {"name": name, "arguments": {"k": 5}, "program": "p.py", "characters": 9, "seconds": 0.1, "error": failed}
+        for name, failed in steps[0].made
+    ]
+    document = json.loads((tmp_path / "atif" / "q1" / "0-0.json").read_text())
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    assert [(step["source"], step["message"]) for step in document["steps"][:1]] == [("system", "You explore.")]
+    assert document["steps"][2]["extra"]["results"]["c1"]["program_calls"] == made
+    (sample,) = json.loads((tmp_path / "inspect").read_text())["samples"]
+    assert [message["role"] for message in sample["messages"][:2]] == ["system", "user"]
+    told = [message for message in sample["messages"] if message["role"] == "tool"]
+    assert told[0]["metadata"] == {"program_calls": made}
+    assert [message["error"]["type"] for message in told[1:]] == ["parsing", "unknown", "limit", "file_not_found"]
+    line = json.loads((tmp_path / "messages").read_text())
+    assert [(message["role"], message["weight"]) for message in line["messages"][:2]] == [("system", 0), ("user", 0)]
+    assert "program_calls" not in json.dumps(line)
+
+
 def test_gold_is_only_where_a_log_has_it(run: Path, tmp_path: Path, export: Export) -> None:
     for form in ("atif", "messages"):
         converted(run, form, tmp_path / form)

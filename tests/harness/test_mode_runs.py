@@ -110,6 +110,15 @@ def test_mistakes_name_what_is_possible(run: Run) -> None:
     assert "gene" in texts[3]
 
 
+@pytest.mark.parametrize("depth", [300, 1_000, 5_000])
+def test_arguments_that_are_nested_without_end(run: Run, depth: int) -> None:
+    """What JSON can be read may be too deep to be written down again."""
+    deep = call("search", '{"query": ' + "[" * depth + "]" * depth + "}")
+    records, _, out = run("tools", [calls(deep), says("ANSWER: [1]")])
+    assert records[0].stop_reason == "answered"
+    assert [event["error"] for event in results(out)] == ["malformed_arguments"]
+
+
 def test_retrieval_has_no_neighbors(run: Run) -> None:
     _, words, out = run("retrieval", [calls(tool("neighbors", node_id=851)), says("ANSWER: [1]")])
     assert results(out)[0]["error"] == "unknown_tool"

@@ -50,6 +50,14 @@ def test_exact_first_then_normalised(given: list[str], ids: tuple[int, ...], rep
     assert answer.repairs == repairs
 
 
+def test_a_node_that_is_no_candidate_takes_no_name_away() -> None:
+    """As of a field of study and a paper on it."""
+    graph = Graph("not Gene Therapy", "NOT gene therapy", "not two", "x")
+    assert Names(graph).find("not Gene Therapy") == ([1], True)
+    assert Names(graph).find("not two") == ([], True)
+    assert Names(Graph("not one")).find("not one") == ([], True)
+
+
 def test_a_name_that_no_candidate_has_is_rejected_and_never_read_as_an_id() -> None:
     answer = validate(resolve(Parsed(["not one", "3 receptors", 3, ""]), Names(GRAPH)), GRAPH, 20, "")
     assert answer.ids == ()

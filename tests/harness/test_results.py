@@ -66,6 +66,15 @@ def test_one_agent(tmp_path: Path, export: Export) -> None:
         results.field(name, "unasked")
 
 
+def test_calls_that_programs_make_are_calls_of_their_tools(tmp_path: Path, export: Export) -> None:
+    attempts = {"hit": Try((1,), calls=("bash",), client=("neighbors",) * 12), "second": Try((3,), calls=("bash",))}
+    run = make_run(tmp_path / "run", export, attempts, set_mode={"view": {"client": True}})
+    results = read_results(run)
+    assert set(results.field_names()) >= {"calls.bash", "calls.search", "calls.neighbors"}
+    assert [results.field("calls.neighbors", key) for key in ("hit", "second")] == [12, 0]
+    assert results.field("calls", "hit") == 1
+
+
 def test_several_agents_are_one_question(tmp_path: Path, export: Export) -> None:
     run = make_run(
         tmp_path / "run",

@@ -34,6 +34,7 @@ class Step:
     tool: str = "bash"
     arguments: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+    made: tuple[tuple[str, bool], ...] = ()  # a program's calls of the graph's tools, and whether they failed
     termination: str = "exit"
     usage: Usage = field(default_factory=Usage)
 
@@ -47,6 +48,7 @@ class Attempt:
     stop: StopReason = "answered"
     agent: int = 0
     prompt: str = "Answer the question: {query}"
+    system: str | None = None
     tools: Sequence[str] = ("bash", "read")
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -98,6 +100,7 @@ def write_attempt(run: Path, record: AttemptRecord, attempt: Attempt, query: str
         log.write(
             "start", query_id=record.query_id, agent=record.agent, attempt=record.attempt, query=query, mode="files",
             prompt=attempt.prompt.format(query=query), tools=tools,
+            **({"system": attempt.system} if attempt.system else {}),
         )  # fmt: skip
         for turn, step in enumerate(attempt.steps, 1):
             if step.clear:
@@ -106,6 +109,11 @@ def write_attempt(run: Path, record: AttemptRecord, attempt: Attempt, query: str
             arguments = dict(step.arguments) or {"command": step.command}
             call = ToolCall(f"c{turn}", step.tool, json.dumps(arguments))
             log.reply(turn, Reply(Entry("assistant", step.says, (call,)), "tool_calls", step.usage))
+            for tool, failed in step.made:
+                log.write(
+                    "client_call", turn=turn, name=tool, arguments={"k": 5}, program="p.py", characters=9, seconds=0.1,
+                    error=failed,
+                )  # fmt: skip
             log.result(turn, call, arguments, _observation(step))
         text = f"ANSWER: {list(record.ids)}"
         log.reply(len(attempt.steps) + 1, Reply(Entry("assistant", text), "stop", Usage()))

@@ -45,6 +45,7 @@ class Try:
     tokens: tuple[int, int] | None = (1000, 100)
     seconds: float = 10.0
     calls: tuple[str, ...] = ()
+    client: tuple[str, ...] = ()  # graph tools that a program called, in the last turn with a call
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -130,6 +131,11 @@ def _write_trajectory(run: Path, record: AttemptRecord, one: Try) -> None:
         for turn, name in enumerate(one.calls, 1):
             call = ToolCall(f"c{turn}", name, "{}")
             log.reply(turn, Reply(Entry("assistant", "", calls=(call,)), "tool_calls", Usage(1, 0, 1, None)))
+            for tool in one.client if turn == len(one.calls) else ():
+                log.write(
+                    "client_call", turn=turn, name=tool, arguments={}, program="p.py", characters=9, seconds=0.1,
+                    error=False,
+                )  # fmt: skip
             log.result(turn, call, {}, Observation("seen"))
         log.write("answer", text=None, ids=list(record.ids), repairs=[], rejected=[])
         log.write("end", stop_reason=record.stop_reason, limit=record.limit, error=record.error)

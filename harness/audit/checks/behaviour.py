@@ -14,7 +14,7 @@ from harness.audit.tally import Place, Row, fifth
 _KINDS: tuple[Kind, ...] = (
     "python", "search", "read", "other", "graph_search", "graph_neighbours", "graph_record", "answer",
 )  # fmt: skip
-_GRAPH_TOOLS = ("graph_search", "graph_neighbours", "graph_record")
+_GRAPH_KINDS: tuple[Kind, ...] = ("graph_search", "graph_neighbours", "graph_record")
 _OPERATIONS = frozenset(OPERATIONS)
 _FIFTHS = (1, 2, 3, 4, 5)
 
@@ -114,19 +114,23 @@ def hardest_operation(facts: AttemptFacts) -> Iterator[Row]:
 
 
 def graph_tools(facts: AttemptFacts) -> Iterator[Row]:
-    """Calls of the graph tools by which of them it is."""
-    used = [call for call in facts.calls if call.kind in _GRAPH_TOOLS]
-    for kind in _GRAPH_TOOLS:
-        lines = [call.line for call in used if call.kind == kind]
-        yield Row(len(lines), len(used), facts.places(lines), kind.removeprefix("graph_"))
+    """Calls of the graph tools, the model's and its programs', by which of them it is."""
+    for kind in _GRAPH_KINDS:
+        lines = [call.line for call in facts.graph_calls if call.kind == kind]
+        yield Row(len(lines), len(facts.graph_calls), facts.places(lines), kind.removeprefix("graph_"))
+
+
+def failed_program_calls(facts: AttemptFacts) -> Iterator[Row]:
+    """Calls of the graph tools by programs that were answered with an error."""
+    lines = [call.line for call in facts.program_calls if call.failed]
+    yield Row(len(lines), len(facts.program_calls), facts.places(lines))
 
 
 def neighbour_calls(facts: AttemptFacts) -> Iterator[Row]:
     """Neighbour calls among calls of the graph tools, in hits and in misses."""
-    used = [call for call in facts.calls if call.kind in _GRAPH_TOOLS]
-    if facts.gold is not None and used:
-        lines = [call.line for call in used if call.kind == "graph_neighbours"]
-        yield Row(len(lines), len(used), facts.places(lines), "in hits" if facts.hit else "in misses")
+    if facts.gold is not None and facts.graph_calls:
+        lines = [call.line for call in facts.graph_calls if call.kind == "graph_neighbours"]
+        yield Row(len(lines), len(facts.graph_calls), facts.places(lines), "in hits" if facts.hit else "in misses")
 
 
 def programs_per_attempt(facts: AttemptFacts) -> Iterable[float]:
@@ -154,6 +158,11 @@ def calls_per_attempt(facts: AttemptFacts) -> Iterable[float]:
     yield len(facts.calls)
 
 
+def program_calls_per_attempt(facts: AttemptFacts) -> Iterable[float]:
+    """Calls of the graph tools by an attempt's programs, where there are any."""
+    return [float(len(facts.program_calls))] if facts.program_calls else []
+
+
 def turns_per_attempt(facts: AttemptFacts) -> Iterable[float]:
     """Turns of an attempt."""
     if facts.record is not None:
@@ -173,6 +182,13 @@ CHECKS = (
     Check("refused_programs", "did", "programs refused after the first", "programs asked for", refused_programs),
     Check("hardest_operation", "did", "attempts by their hardest operation", "attempts", hardest_operation),
     Check("graph_tools", "did", "calls of the graph tools", "graph tool calls", graph_tools),
+    Check(
+        "failed_program_calls",
+        "did",
+        "programs' calls of the graph tools that failed",
+        "programs' calls",
+        failed_program_calls,
+    ),
     Check("neighbour_calls", "did", "neighbour calls", "graph tool calls", neighbour_calls),
 )
 MEASURES = (
@@ -181,5 +197,12 @@ MEASURES = (
     Measure("first_program_lines", "did", "length of an attempt's first program", "lines", first_program_lines),
     Measure("program_characters", "did", "length of a program", "characters", program_characters),
     Measure("calls_per_attempt", "did", "calls of an attempt", "calls", calls_per_attempt),
+    Measure(
+        "program_calls_per_attempt",
+        "did",
+        "programs' calls of the graph tools in an attempt",
+        "calls",
+        program_calls_per_attempt,
+    ),
     Measure("turns_per_attempt", "did", "turns of an attempt", "turns", turns_per_attempt),
 )

@@ -10,6 +10,7 @@ import pytest
 
 from exporter import Export
 from harness.audit.checks.answers import error_class
+from harness.audit.checks.behaviour import failed_program_calls, graph_tools, program_calls_per_attempt
 from harness.audit.facts import AttemptFacts
 from harness.audit.sightings import Sightings
 from harness.audit.walk import Context, Job, walk
@@ -220,3 +221,22 @@ def test_damaged_trajectories_are_told(walked: Walk, tmp_path: Path, export: Exp
     assert [call.line for call in odd.calls] == [5]
     assert again([*good[:2], b"[]\n"]).faults == [(3, "not a JSON object")]
     assert not facts.faults
+
+
+def test_calls_of_the_graphs_tools_by_the_model_and_by_its_programs(walked: Walk) -> None:
+    steps = [
+        Step(tool="search", arguments={"query": "x"}, output="[4] four"),
+        Step("python3 p.py", "8", made=(("neighbors", False), ("neighbors", True), ("no_such_tool", True))),
+        Step(tool="get_node", arguments={"node_id": 99}, output="there is no node 99", error="not_found"),
+    ]
+    facts = walked(steps, ids=(8, 4))
+    assert [(call.kind, call.program, call.failed) for call in facts.graph_calls] == [
+        ("graph_search", False, False), ("graph_neighbours", True, False), ("graph_neighbours", True, True),
+        ("graph_record", False, True),
+    ]  # fmt: skip
+    assert [call.line for call in facts.program_calls] == [5, 6]
+    assert len(facts.calls) == 3
+    rows = {row.label: (row.count, row.of) for row in graph_tools(facts)}
+    assert rows == {"search": (1, 4), "neighbours": (2, 4), "record": (1, 4)}
+    assert [(row.count, row.of) for row in failed_program_calls(facts)] == [(1, 2)]
+    assert list(program_calls_per_attempt(facts)) == [2.0]

@@ -123,6 +123,19 @@ def test_what_the_graph_does_not_have(tools: Tools, name: str, arguments: dict[s
     assert (seen.error, seen.text) == ("not_found", f"[error: {told}]")
 
 
+def test_endless_names_are_cut_in_messages(tools: Tools) -> None:
+    endless = "x" * 100_000
+    for name, arguments in (("neighbors", {"node_id": 0, "relation": endless}), (endless, {})):
+        assert len(call(tools, name, **arguments).text) < 1_000
+
+
+def test_an_endless_query_counts_with_its_first_words(tools: Tools) -> None:
+    noise = " ".join(f"n{number}" for number in range(200_000))
+    assert ids(call(tools, "neighbors", node_id=0, query=f"pain {noise}").text) == [3, 4, 5]
+    assert ids(call(tools, "neighbors", node_id=0, query=f"{noise} pain").text) == []
+    assert "**" not in call(tools, "search", query=f"{noise} blood").text
+
+
 def test_get_node_gives_the_line_of_the_file(tools: Tools, graph: Graph) -> None:
     lines = (graph.export.files / "nodes" / "0000.jsonl").read_text("utf-8").splitlines()
     assert [call(tools, "get_node", node_id=node).text for node in range(8)] == lines
