@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness.accounting import Account
 from harness.ledger import AttemptRecord
 from harness.messages import Usage
+from harness.settings import check_range
 from harness.text import duration, money, number
 
 
@@ -25,8 +26,7 @@ class Budget:
     seconds: float | None = None  # in which attempts were under way
 
     def __post_init__(self) -> None:
-        if any(value is not None and value <= 0 for value in vars(self).values()):
-            raise ValueError("a limit is greater than 0, or none")
+        check_range(self, "tokens", "cost", "seconds", above=0)
 
 
 class Spending:

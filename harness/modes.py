@@ -16,12 +16,13 @@ from exporter.view import View as ExportView
 from exporter.view import Words
 from harness.errors import UserError
 from harness.fuse import Fusion
-from harness.settings import LONGEST, SMALLEST_WINDOW, build, check_range, merge
+from harness.settings import LONGEST, SMALLEST_WINDOW, Unfit, build, check_range, merge
 from harness.suggest import hint
 from sandbox import Limits as SandboxLimits
-from sandbox.contract import Programs
+from sandbox.contract import GiB, MiB, Programs
 
 LARGEST = 64 * 1024 * 1024  # MiB, 64 TiB: what an x86-64 kernel can address
+_MIB = {"unit": "MiB"}
 FEWEST_PIDS = 16  # for the shell, its pipes and the harness's own processes beside them
 
 
@@ -87,6 +88,10 @@ class Output:
         check_range(self, "line_cap", least=10)
         check_range(self, "call_seconds", "call_seconds_max", above=0, most=LONGEST)
         check_range(self, "blob_bytes", least=0, most=1_000_000_000)
+        if self.call_seconds > self.call_seconds_max:
+            most = f"at most call_seconds_max, {self.call_seconds_max:g}"
+            hint = f"--set output.call_seconds_max={self.call_seconds:g}, or a shorter output.call_seconds"
+            raise Unfit(f"call_seconds is {self.call_seconds:g}; it must be {most}", hint)
 
 
 @dataclass(frozen=True)
@@ -147,36 +152,36 @@ class Neighbors:
 class Sandbox:
     """Limits of the attempt's sandbox, sizes in MiB, and the image's base (docker)."""
 
-    memory: int = 4096
-    scratch: int = 1024
-    tmp: int = 256
-    shm: int = 64
+    memory: int = field(default=4096, metadata=_MIB)
+    scratch: int = field(default=1024, metadata=_MIB)
+    tmp: int = field(default=256, metadata=_MIB)
+    shm: int = field(default=64, metadata=_MIB)
     pids: int = 256
     cpus: float = 1.0
     cpu_seconds: float = 3600.0
-    file_size: int = 1024
+    file_size: int = field(default=1024, metadata=_MIB)
     base: str | None = None
 
     def __post_init__(self) -> None:
         check_range(self, "scratch", "tmp", "shm", "file_size", least=1, most=LARGEST)
         check_range(self, "memory", most=LARGEST)
-        self.limits()  # refuses less memory than scratch takes
+        if self.memory < (least := self.scratch + GiB // MiB):
+            raise Unfit(f"memory is {self.memory:,} MiB; it must be at least scratch + 1,024 = {least:,}", key="memory")
         check_range(self, "pids", least=FEWEST_PIDS, most=4_194_304)  # Linux's own limit
         check_range(self, "cpus", least=0.01, most=8_192)
         check_range(self, "cpu_seconds", least=1, most=LONGEST)
 
     def limits(self) -> SandboxLimits:
         """The same in the sandbox's own units (bytes)."""
-        mib = 1024 * 1024
         return SandboxLimits(
-            memory=self.memory * mib,
-            scratch=self.scratch * mib,
-            tmp=self.tmp * mib,
-            shm=self.shm * mib,
+            memory=self.memory * MiB,
+            scratch=self.scratch * MiB,
+            tmp=self.tmp * MiB,
+            shm=self.shm * MiB,
             pids=self.pids,
             cpus=self.cpus,
             cpu_seconds=self.cpu_seconds,
-            file_bytes=self.file_size * mib,
+            file_bytes=self.file_size * MiB,
         )
 
 

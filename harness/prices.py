@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.messages import Usage
-from harness.settings import build
+from harness.settings import build, check_range
 from harness.suggest import hint
 
 
@@ -29,8 +29,7 @@ class Prices:
     reasoning: float | None = None
 
     def __post_init__(self) -> None:
-        if any(value is not None and value < 0 for value in vars(self).values()):
-            raise ValueError("a price is negative")
+        check_range(self, "input", "cached", "output", "reasoning", least=0)
 
 
 def cost(usage: Usage, prices: Prices) -> float | None:

@@ -20,25 +20,55 @@ LONGEST = 2_000_000  # seconds, 23 days: what a wait on a socket can take
 SMALLEST_WINDOW = 1_000  # tokens; no prompt and answer fit into less
 
 
+class Unfit(ValueError):
+    """A value that a settings class refuses. `hint` says what to do; else the default of field `key` is named."""
+
+    def __init__(self, message: str, hint: str = "", key: str = "") -> None:
+        super().__init__(message)
+        self.hint, self.key = hint, key
+
+
 def build(cls: type[T], data: Mapping[str, Any], where: str) -> T:
-    """Make the dataclass `cls` from a table. `where` names the source in errors. Raises UserError."""
+    """Make the dataclass `cls` from a table. `where` names the source in errors. Raises UserError.
+
+    A field's metadata may name its `unit`, for hints.
+    """
     hints = get_type_hints(cls)
-    known = [f.name for f in dataclasses.fields(cast(Any, cls))]
+    fields = {field.name: field for field in dataclasses.fields(cast(Any, cls))}
     values: dict[str, Any] = {}
     for key, value in data.items():
-        if key not in known:
-            raise UserError(f"{where}: unknown key '{key}'", f"known keys: {', '.join(sorted(known))}")
-        values[key] = _convert(hints[key], value, f"{where}: {key}")
+        if key not in fields:
+            raise UserError(f"{where}: unknown key '{key}'", _known(cls))
+        try:
+            values[key] = _convert(hints[key], value, f"{where}: {key}")
+        except Unfit as error:
+            raise UserError(str(error), error.hint or _default(fields[key])) from None
     try:
         return cls(**values)
+    except Unfit as error:
+        hint = error.hint or (_default(fields[error.key]) if error.key in fields else "")
+        raise UserError(f"{where}: {error}", hint) from None
     except (TypeError, ValueError) as error:  # a field without a value; a value that __post_init__ refuses
         raise UserError(f"{where}: {error}") from None
+
+
+def _known(cls: Any) -> str:
+    return f"known keys: {', '.join(sorted(field.name for field in dataclasses.fields(cls)))}"
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    """A hint that names a field's default, where it has a plain one."""
+    if field.default is dataclasses.MISSING:
+        return "the default is {}" if field.default_factory is dict else ""
+    text = {None: "none", True: "true", False: "false"}.get(field.default, str(field.default))
+    unit = f" {field.metadata['unit']}" if "unit" in field.metadata else ""
+    return f"the default is {text}{unit}"
 
 
 def check_range(
     settings: object, *names: str, least: float | None = None, above: float | None = None, most: float | None = None
 ) -> None:
-    """Raise ValueError, with the range, for a field of `settings` outside of it. None is in every range.
+    """Raise Unfit, with the range, for a field of `settings` outside of it. None is in every range.
 
     `least` and `most` are in the range, `above` is not.
     """
@@ -50,7 +80,7 @@ def check_range(
         if (low is not None and (value < low or value == above)) or (most is not None and value > most):
             ends = [] if low is None else [f"at least {low:,}" if above is None else f"greater than {above:,}"]
             ends += [] if most is None else [f"at most {most:,}"]
-            raise ValueError(f"{name} is {value:,}; it must be {' and '.join(ends)}")
+            raise Unfit(f"{name} is {value:,}; it must be {' and '.join(ends)}", key=name)
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,33 +117,33 @@ def _toml_value(text: str) -> Any:
 def _convert(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
-            raise UserError(f"{where} is a table, not {value!r}")
+            raise Unfit(f"{where} is a table, not {value!r}", _known(hint))
         return build(cast(type[Any], hint), value, where)
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         if value is None or value == "none":
             return None
         (inner,) = [arg for arg in get_args(hint) if arg is not type(None)]
-        return _convert(inner, value, where)
+        return _scalar(inner, value, where, " or none") if inner in _NAMES else _convert(inner, value, where)
     if origin is Literal:
         if value not in get_args(hint):
             choices = ", ".join(str(arg) for arg in get_args(hint))
-            raise UserError(f"{where} is {value!r}", f"possible: {choices}")
+            raise Unfit(f"{where} is {value!r}", f"possible: {choices}")
         return value
     if origin is tuple:
         if not isinstance(value, Sequence) or isinstance(value, str):
-            raise UserError(f"{where} is a list, not {value!r}")
+            raise Unfit(f"{where} is a list, not {value!r}", f'for example ["{value}"]')
         inner = get_args(hint)[0]
         return tuple(_convert(inner, item, where) for item in value)
     return _scalar(origin or hint, value, where)
 
 
-def _scalar(hint: Any, value: Any, where: str) -> Any:
+def _scalar(hint: Any, value: Any, where: str, further: str = "") -> Any:
     odd = isinstance(value, float) and not math.isfinite(value)
     odd = odd or (isinstance(value, int) and abs(value) > _LARGEST)
     as_float = hint is float and isinstance(value, int)
     if odd or not (as_float or isinstance(value, hint)) or (isinstance(value, bool) and hint is not bool):
-        raise UserError(f"{where} takes {_NAMES.get(hint, hint.__name__)}, not {value!r}")
+        raise Unfit(f"{where} takes {_NAMES.get(hint, hint.__name__)}{further}, not {value!r}")
     return float(value) if as_float else value
 
 

@@ -1,4 +1,8 @@
-"""`local` and `local:FILE`: a model on this machine, run by llama.cpp in a process that the harness starts and ends."""
+"""`local` and `local:FILE`: a model on this machine, run by llama.cpp in a process that the harness starts and ends.
+
+Models that fit in here would rather answer without having looked, and then go round in circles. So the first reply of a
+conversation is held to a call, and one that would come after `CIRCLE` equal calls to an answer.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from harness.backbones.http import HttpBackbone
 from harness.backbones.profiles import Profile
@@ -26,6 +31,7 @@ _ENVIRONMENT: Final = frozenset(
     {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"}
 )
 _SECONDS_TO_END: Final = 10.0
+CIRCLE: Final = 3  # equal calls in a conversation
 
 
 class LocalBackbone:
@@ -45,7 +51,12 @@ class LocalBackbone:
 
     def complete(self, request: Request) -> Reply:
         """Ask the model. Raises BackboneError, ContextOverflow."""
-        return self._http.complete(request)
+        held = held_to(request)
+        if held is None:
+            return self._http.complete(request)
+        reply = self._http.complete(replace(request, tool_choice=held))
+        note = {"kind": "held_to_call" if held == "required" else "held_to_answer"}
+        return replace(reply, notes=(*reply.notes, note))
 
     def window(self) -> int | None:
         """The context window in tokens, as the server says."""
@@ -55,6 +66,16 @@ class LocalBackbone:
         """End the server."""
         self._http.close()
         self._server.close()
+
+
+def held_to(request: Request) -> Literal["required", "none"] | None:
+    """What the reply is held to where the request leaves the choice to the model; None: nothing."""
+    if request.tool_choice != "auto" or not request.tools:
+        return None
+    if not any(entry.role == "assistant" for entry in request.entries):
+        return "required"
+    made = Counter((call.name, call.arguments) for entry in request.entries for call in entry.calls)
+    return "none" if made and max(made.values()) >= CIRCLE else None
 
 
 class _Server:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from harness.config import config_path, load_config
 from harness.errors import UserError
 from harness.prices import Prices
-from harness.settings import LONGEST, SMALLEST_WINDOW, build, check_range, merge
+from harness.settings import LONGEST, SMALLEST_WINDOW, Unfit, build, check_range, merge
 from harness.suggest import hint
 
 DEFAULT_MODEL = "gpt-6-luna"
@@ -55,17 +55,12 @@ class Profile:
     max_wait: float = 6 * 3600.0  # a longer Retry-After is taken as a refusal
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.endpoint or "http://none")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"endpoint '{self.endpoint}' is not an http or https URL")
-        if parts.username or parts.password:
-            raise ValueError("endpoint holds a user name or password; name a variable with key_variable instead")
-        if parts.query or parts.fragment:  # where some providers take a key, and manifests hold the endpoint
-            raise ValueError("endpoint holds a query string; name a key by key_variable, other fields by extra_body")
+        if self.endpoint is not None:
+            _check_endpoint(self.endpoint)
         if taken := {"messages", "input", "tools", "stream"} & self.extra_body.keys():
-            raise ValueError(f"extra_body can't hold {', '.join(sorted(taken))}")
+            raise Unfit(f"extra_body can't hold {', '.join(sorted(taken))}", "the harness sets these itself")
         if self.api == "responses" and self.seed is not None:
-            raise ValueError("seed is no parameter of the responses API")
+            raise Unfit("seed is no parameter of the responses API", "leave it out, or --set model.api=chat")
         check_range(self, "window", least=SMALLEST_WINDOW)
         check_range(self, "max_output", "tries", least=1)
         check_range(self, "temperature", least=0, most=2)
@@ -142,6 +137,23 @@ def read_key(profile: Profile) -> str | None:
     if not key.isascii() or not key.isprintable() or " " in key:
         raise UserError(f"{variable} holds characters that no key has", "set it to the key alone")
     return key
+
+
+def _check_endpoint(url: str) -> None:
+    """Raise Unfit for what is no address of an API, or holds what would be a secret in a manifest."""
+    try:
+        parts = urlsplit(url)
+        plain = parts.scheme in ("http", "https") and parts.hostname and url.isascii() and url.isprintable()
+        fits = bool(plain) and " " not in url and parts.port != 0
+    except ValueError:  # a port out of range, half a bracket
+        fits = False
+    if not fits:
+        shown = "" if set("@?#") & set(url) else f" '{url}'"  # a secret may stand behind these
+        raise Unfit(f"endpoint{shown} is not an http or https URL", "for example http://localhost:8000/v1")
+    if parts.username or parts.password:
+        raise Unfit("endpoint holds a user name or password", "name an environment variable with key_variable instead")
+    if parts.query or parts.fragment:  # where some providers take a key, and manifests hold the endpoint
+        raise Unfit("endpoint holds a query string", "name a key by key_variable, other fields by extra_body")
 
 
 def is_loopback(url: str) -> bool:

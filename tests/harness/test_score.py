@@ -112,7 +112,7 @@ def test_prices_of_the_users_own(tmp_path: Path, export: Export) -> None:
     [
         ('["testr"]\ninput = 1\noutput = 2\n', "has no prices for 'tester'", "did you mean 'testr'?"),
         ("[tester]\nimput = 1\noutput = 2\n", "unknown key 'imput'", "cached, input, output"),
-        ("[tester]\ninput = -1\noutput = 2\n", "a price is negative", ""),
+        ("[tester]\ninput = -1\noutput = 2\n", "input is -1.0; it must be at least 0", "the default is none"),
         ("input = 1\n", "'input' is not a table", "one table for each model"),
         ("", "is empty", "one table for each model"),
         ("[", "prices.toml: ", ""),

@@ -14,16 +14,17 @@ import pytest
 
 from exporter import Export
 from harness.backbones import Profile, make_backbone
-from harness.backbones.local import LocalBackbone, model_file
+from harness.backbones.local import CIRCLE, LocalBackbone, held_to, model_file
 from harness.errors import ContextOverflow, UserError
 from harness.events import read_events
 from harness.ledger import read_ledger
+from harness.messages import Entry, ToolCall
 from harness.schemas import check_run
 from harness.tools import parse_arguments
 from harness.tools.kit import make_toolbox
 from tests.support.cli import HARNESS_ENV, run_cli
 from tests.support.sandboxes import command_lines, lives
-from tests.support.talk import request, user
+from tests.support.talk import answer_calls, request, user
 from tests.support.waiting import wait_until
 
 KEY = "canary-key-of-the-local-model"
@@ -52,8 +53,11 @@ def servers() -> list[int]:
 @real
 def test_every_reply_is_a_well_formed_call_or_answer(local: tuple[LocalBackbone, Profile]) -> None:
     model, _ = local
-    for text in ("List the files in /graph.", "Say the answer: node 12.", "Tell me a story in French."):
-        reply = model.complete(request(user(text), tools=TOOLS))
+    for text in ("Say the answer: node 12.", "Tell me a story in French."):
+        first = model.complete(request(user(text), tools=TOOLS))
+        assert first.entry.calls, "at first it has to look"
+        assert first.notes == ({"kind": "held_to_call"},)
+        reply = model.complete(request(user(text), *answer_calls(first), turn=2, tools=TOOLS))
         assert reply.usage.input and reply.usage.output
         if reply.entry.calls:
             (call,) = reply.entry.calls
@@ -67,6 +71,29 @@ def test_every_reply_is_a_well_formed_call_or_answer(local: tuple[LocalBackbone,
 def test_in_the_last_turn_it_answers(local: tuple[LocalBackbone, Profile]) -> None:
     reply = local[0].complete(request(user("Run ls."), tools=TOOLS, tool_choice="none"))
     assert (reply.entry.calls, reply.entry.text[:8]) == ((), "ANSWER: ")
+
+
+@real
+def test_going_round_in_circles_it_answers(local: tuple[LocalBackbone, Profile]) -> None:
+    """Decoding greedily it says the same again, and would for hundreds of turns."""
+    first = local[0].complete(request(user("Run ls."), tools=TOOLS))
+    said = [entry for _ in range(CIRCLE) for entry in answer_calls(first)]
+    reply = local[0].complete(request(user("Run ls."), *said, turn=CIRCLE + 1, tools=TOOLS))
+    assert (reply.entry.calls, reply.entry.text[:8]) == ((), "ANSWER: ")
+    assert reply.notes == ({"kind": "held_to_answer"},)
+
+
+def test_what_a_reply_is_held_to() -> None:
+    def said(command: str) -> Entry:
+        return Entry("assistant", "", (ToolCall("c", "bash", command),))
+
+    assert held_to(request()) == "required"
+    assert held_to(request(user(), said("ls"))) is None
+    assert held_to(request(user(), *[said("ls"), said("pwd")] * (CIRCLE - 1))) is None
+    assert held_to(request(user(), *[said("ls"), said("pwd")] * CIRCLE)) == "none"
+    for values in ({"tool_choice": "required"}, {"tool_choice": "none"}, {"tools": ()}):
+        assert held_to(request(**values)) is None
+        assert held_to(request(user(), *[said("ls")] * CIRCLE, **values)) is None
 
 
 @real
@@ -88,7 +115,7 @@ def test_the_servers_process_has_no_key() -> None:
 @real
 def test_a_run_over_biogo(biogo: Export, bwrap: Any, tmp_path: Path) -> None:
     before = set(servers())
-    flags = ["--graph", str(biogo.path), "--mode", "files", "--model", "local", "--sandbox", "bwrap", "--limit", "2"]
+    flags = ["--graph", str(biogo.path), "--mode", "files", "--model", "local", "--sandbox", "bwrap", "--limit", "1"]
     done = run_cli("run", *flags, "--set", "limits.turns=2", "--out", str(tmp_path / "run"))
     assert done.code == 0, done
     records = read_ledger(tmp_path / "run")
@@ -96,7 +123,10 @@ def test_a_run_over_biogo(biogo: Export, bwrap: Any, tmp_path: Path) -> None:
     assert all(record.usage["output"] for record in records)
     assert list(check_run(tmp_path / "run")) == []
     events = [event for path in (tmp_path / "run").rglob("*.jsonl") for event in read_events(path) if "type" in event]
-    assert not [event for event in events if event["type"] == "result" and event["error"] == "malformed_arguments"]
+    results = [event for event in events if event["type"] == "result"]
+    assert results
+    assert not {event["error"] for event in results} & {"malformed_arguments", "unknown_tool"}
+    assert any(event["error"] is None for event in results), "run in the sandbox"
     assert set(servers()) <= before, "the server has ended with the run"
 
 

@@ -80,7 +80,13 @@ def test_overrides_come_last_and_unknown_ones_are_refused(config):
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        ({"endpoint": "ftp://x"}, "not an http"),
+        ({"endpoint": "ftp://x"}, "endpoint 'ftp://x' is not an http"),
+        ({"endpoint": ""}, "endpoint '' is not an http"),
+        ({"endpoint": "localhost:8000"}, "not an http"),
+        ({"endpoint": "http://[::1/v1"}, "not an http"),
+        ({"endpoint": "http://host:99999/v1"}, "not an http"),
+        ({"endpoint": "http://ho st/v1"}, "not an http"),
+        ({"endpoint": "http://user:secret@host:99999/v1"}, "endpoint is not an http"),
         ({"endpoint": "https://user:secret@host/v1"}, "user name or password"),
         ({"endpoint": "https://host/v1?api_key=secret"}, "query string"),
         ({"endpoint": "https://host/v1#secret"}, "query string"),
@@ -90,7 +96,7 @@ def test_overrides_come_last_and_unknown_ones_are_refused(config):
         ({"max_output": 0}, "max_output is 0; it must be at least 1"),
         ({"tries": 0}, "tries is 0; it must be at least 1"),
         ({"temperature": -1}, "temperature is -1.0; it must be at least 0 and at most 2"),
-        ({"temperature": float("nan")}, "takes a number, not nan"),
+        ({"temperature": float("nan")}, "takes a number or none, not nan"),
         ({"top_p": 0}, "top_p is 0.0; it must be greater than 0 and at most 1"),
         ({"timeout": 0}, "timeout is 0.0; it must be greater than 0 and at most 2,000,000"),
         ({"connect_timeout": 1e9}, "at most 2,000,000"),
@@ -106,7 +112,8 @@ def test_overrides_come_last_and_unknown_ones_are_refused(config):
 def test_impossible_values_are_refused(overrides, says):
     with pytest.raises(UserError, match=says) as error:
         load_profile("gpt-4o", overrides=overrides)
-    assert "secret" not in str(error.value)
+    assert "secret" not in str(error.value) + error.value.hint
+    assert error.value.hint, "it says what is possible"
 
 
 def test_a_key_is_read_when_asked_and_kept_nowhere(monkeypatch):

@@ -324,7 +324,7 @@ def _graph(folder: Path) -> str:
 
 class TestMistakes:
     def test_limits_of_the_run_that_make_no_sense(self, run: Run) -> None:
-        mistake(run("--set", "run.tokens=-1"), "a limit is greater than 0")
+        mistake(run("--set", "run.tokens=-1"), "tokens is -1; it must be greater than 0", "the default is none")
         mistake(run("--set", "run.token=1"), "unknown key 'token'", "cost, seconds, tokens")
         mistake(run("--set", "run=1"), "--set run takes a limit", "run.tokens=5_000_000")
         for key in ("run.cost", "limits.cost"):
@@ -343,14 +343,20 @@ class TestMistakes:
             (["--workers", "0"], "--workers: 0 is not in the range x>=1", "see harness run --help"),
             (["--retry", "always"], "--retry: 'always' is not one of 'infra', 'timeout', 'none'", "see harness run"),
             (["--set", "limits.turn=3"], "unknown key 'turn'", "known keys:"),
-            (["--set", "limits.turns=many"], "limits: turns takes a whole number, not 'many'", ""),
+            (["--set", "limits.turns=many"], "limits: turns takes a whole number, not 'many'", "the default is 300"),
             (["--set", "limits"], "--set 'limits' is not key=value", "for example"),
             (["--set", "model.efort=low"], "unknown key 'efort'", "known keys:"),
-            (["--set", "sandbox.memory=64"], "sandbox.memory is", ""),
+            (["--set", "sandbox.memory=64"], "sandbox: memory is 64 MiB; it must be", "the default is 4096 MiB"),
             (["--set", "sandbox.memory=9999999"], "this machine's memory", "--set sandbox.memory="),
-            (["--set", "sandbox.pids=1"], "sandbox: pids is 1; it must be at least 16", ""),
-            (["--set", "limits.turns=0"], "limits: turns is 0; it must be at least 1", ""),
-            (["--set", "model.window=10"], "window is 10; it must be at least 1,000", ""),
+            (["--set", "sandbox.pids=1"], "sandbox: pids is 1; it must be at least 16", "the default is 256"),
+            (["--set", "limits.turns=0"], "limits: turns is 0; it must be at least 1", "the default is 300"),
+            (["--set", "model.window=10"], "window is 10; it must be at least 1,000", "the default is none"),
+            (
+                ["--base-url", "localhost:8000"],
+                "'localhost:8000' is not an http or https URL",
+                "http://localhost:8000/v1",
+            ),
+            (["--model", "m", "--base-url", ""], "endpoint '' is not an http or https URL", "http://localhost:8000/v1"),
             (["--model", "gpt-5.2"], "no key for model 'gpt-5.2': OPENAI_API_KEY is not set", "OPENAI_API_KEY"),
             (["--queries", "none.jsonl"], "none.jsonl", ""),
             (["--queries", "none.txt"], "none.txt", ""),
