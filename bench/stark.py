@@ -1,4 +1,4 @@
-"""An export of a graph of STaRK's shape, end to end from processed.zip: time, CPU, peak memory.
+"""An export of a graph of STaRK's shape with its index, end to end from processed.zip: time, CPU, peak memory.
 
     python -m bench.stark [--shape prime|mag|amazon] [--scale 1.0] [--data DIR]
 

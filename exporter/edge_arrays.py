@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from exporter.edge_blocks import Ids, TypeIds, canonical
 
@@ -15,8 +16,8 @@ def in_order(type_ids: TypeIds, sources: Ids, targets: Ids) -> tuple[Ids, Ids, b
     Expects ids below `len(type_ids)`, and that its square fits 63 bits. Memory: 16 bytes an edge, 32 where symmetric.
     """
     count = len(type_ids)
-    keys = np.sort(_keys(sources, targets, count))
-    symmetric = _may_be_symmetric(sources, targets) and np.array_equal(keys, np.sort(_keys(targets, sources, count)))
+    keys = ascending(_keys(sources, targets, count))
+    symmetric = _may_be_symmetric(sources, targets) and np.array_equal(keys, ascending(_keys(targets, sources, count)))
     heads, tails = keys // count, keys % count
     if not symmetric:
         return heads, tails, False
@@ -24,6 +25,12 @@ def in_order(type_ids: TypeIds, sources: Ids, targets: Ids) -> tuple[Ids, Ids, b
     loops = np.flatnonzero(heads == tails)
     keep[loops] = _every_second(keys[loops])
     return heads[keep], tails[keep], True
+
+
+def ascending(numbers: Ids) -> Ids:
+    """The numbers in order. polars takes a third of numpy's time where numpy sorts with AVX-512 (AMD's Zen 4)."""
+    ordered: Ids = pl.Series(numbers).sort(multithreaded=False).to_numpy()
+    return ordered
 
 
 def _keys(first: Ids, second: Ids, count: int) -> Ids:

@@ -15,12 +15,14 @@ from exporter.source import Progress, Source
 class Options:
     """`queries` is a file of questions with ids in the source's own terms, `candidates` the node types that may be
     answers (all by default), `name` the graph's name (by default the folder's). With `reuse`, an export that is there
-    already, or that another process makes meanwhile, is opened instead."""
+    already, or that another process makes meanwhile, is opened instead. With `index`, what the harness looks up is
+    built too, which is else done when it is first needed."""
 
     queries: Path | None = None
     candidates: Collection[str] | None = None
     name: str | None = None
     reuse: bool = False
+    index: bool = False
     on_bad_row: OnBadRow = "stop"
     progress: Progress | None = None
 
@@ -35,5 +37,6 @@ class Options:
             candidates=self.candidates,
             name=self.name,
             reuse=self.reuse,
+            index=self.index,
             progress=self.progress,
         )

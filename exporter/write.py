@@ -29,6 +29,7 @@ def write_export(
     candidates: Collection[str] | None = None,
     name: str | None = None,
     reuse: bool = False,
+    index: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Write `source` into the new folder `out`; see `export_tables` for the arguments.
@@ -46,6 +47,8 @@ def write_export(
     with new_folder(out, waiting) as folder:
         if folder is not None:
             _fill(folder, source, queries, candidates, name or out.name)
+            if index:
+                _index(folder, progress)
     if folder is None and not reuse:
         raise ExportError(f"{out} exists already", "choose another folder, or remove it first")
     return Export.open(out)
@@ -95,6 +98,12 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
         "made_by": {"kgshell": _version(), "python": platform.python_version()},
     }
     _written(folder / MANIFEST, pretty(manifest))
+
+
+def _index(folder: Path, progress: Progress | None) -> None:
+    from exporter.index import build_index  # noqa: PLC0415 - tantivy is of no use to exports without an index
+
+    build_index(Export.open(folder), progress=progress)
 
 
 def _written(path: Path, data: bytes) -> dict[str, int | str]:

@@ -45,6 +45,8 @@ def export_embedded(place: Path, notice: Callable[[str], None]) -> Export:
     notice(f"exporting the embedded graph {EMBEDDED} to {place}")
     sources = biogo_sources()
     try:
-        return export_tables(sources.nodes, sources.edges, place, queries=sources.queries, name=EMBEDDED, reuse=True)
+        return export_tables(
+            sources.nodes, sources.edges, place, queries=sources.queries, name=EMBEDDED, reuse=True, index=True
+        )
     except ExportError as error:
         raise UserError(str(error), f"{error.hint} with --data-dir or HARNESS_DATA") from None

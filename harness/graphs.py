@@ -127,7 +127,7 @@ def _export_stark(
     files = stark.fetch(name, data, notice)
     notice(f"exporting {name} from {files.processed} to {place}")
     try:
-        return export_stark(name, files, place, reuse=True, progress=progress)
+        return export_stark(name, files, place, reuse=True, index=True, progress=progress)
     except ExportError as error:
         raise UserError(str(error), error.hint) from None
 

@@ -1,6 +1,6 @@
 """What the harness looks up in a graph, besides the files that an agent reads: neighbours, names, full text.
 
-It is built when first used, and shared by all processes that read the same export.
+It is built with the export, else when first used, and shared by all processes that read the same export.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "Labels",
     "NodeIds",
     "TextIndex",
+    "build_index",
     "open_baseline",
 ]
 
@@ -53,21 +54,29 @@ class Index:
         be written.
         """
 
-        def build_adjacency(folder: Path) -> None:
-            from exporter.index import build_adjacency  # noqa: PLC0415 - what takes long to import and is rarely needed
-
-            build_adjacency.build_adjacency(export, folder, progress)
-
-        def build_text(folder: Path) -> None:
-            _build_text(export, folder, progress)
-
-        adjacency = part(export, "adjacency", "1", build_adjacency, cache=cache, progress=progress)
-        text = part(export, "text", _TEXT_VERSION, build_text, cache=cache, progress=progress)
+        adjacency, text = build_index(export, cache, progress)
         return cls(export, Adjacency(adjacency), Labels(text), TextIndex(text / "bm25"))
 
     def documents(self, nodes: Iterable[int]) -> Iterator[str]:
         """The documents of nodes, as they were indexed."""
         return map(self._document, self.export.records(nodes))
+
+
+def build_index(export: Export, cache: Path | None = None, progress: Progress | None = None) -> tuple[Path, Path]:
+    """Build what isn't there yet; returns the folders of adjacency and text. Arguments, errors as of `Index.open`."""
+
+    def adjacency(folder: Path) -> None:
+        from exporter.index import build_adjacency  # noqa: PLC0415 - what takes long to import and is rarely needed
+
+        build_adjacency.build_adjacency(export.files, export.schema, folder, progress)
+
+    def text(folder: Path) -> None:
+        _build_text(export, folder, progress)
+
+    return (
+        part(export, "adjacency", "1", adjacency, cache=cache, progress=progress),
+        part(export, "text", _TEXT_VERSION, text, cache=cache, progress=progress),
+    )
 
 
 def open_baseline(export: Export, cache: Path | None = None, progress: Progress | None = None) -> Baseline:

@@ -7,7 +7,7 @@ doesn't grow with the number of edges: about 25 bytes for each of `MOST` edges, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,6 @@ from scipy import sparse
 from exporter.errors import ExportError
 from exporter.index.adjacency import ARRAYS, HEADER, NODE_TYPE, NodeIds
 from exporter.inputs import whole_lines
-from exporter.read import Export
 from exporter.source import Progress
 
 MOST = 20_000_000  # edges put in order at once
@@ -30,28 +29,34 @@ _CHUNK = 1 << 20
 _DAMAGED = "see what is wrong with `harness check`, or make the export again"
 
 
-def build_adjacency(export: Export, folder: Path, progress: Progress | None = None, most: int = MOST) -> None:
-    """Write the adjacency of all relations into `folder`. Raises ExportError where an edge file is damaged."""
-    if export.node_count > np.iinfo(NODE_TYPE).max:
-        raise ExportError(f"{export.path}: the index takes up to {np.iinfo(NODE_TYPE).max} nodes")
-    builder = _Builder(export.node_count, folder, most)
+def build_adjacency(
+    files: Path, schema: Mapping[str, Any], folder: Path, progress: Progress | None = None, most: int = MOST
+) -> None:
+    """Write the adjacency of all relations into `folder`: those of `schema`, whose edges lie in `files`.
+
+    Raises ExportError where an edge file is damaged.
+    """
+    count = schema["nodes"]
+    if count > np.iinfo(NODE_TYPE).max:
+        raise ExportError(f"{files}: the index takes up to {np.iinfo(NODE_TYPE).max} nodes")
+    builder = _Builder(count, folder, most)
     with (folder / ARRAYS).open("xb") as file:
         file.write(bytes(8))  # a file of no bytes can't be mapped
-        relations = [builder.relation(file, blocks) for blocks in _relations(export, progress)]
-    (folder / HEADER).write_bytes(orjson.dumps({"nodes": export.node_count, "relations": relations}))
+        relations = [builder.relation(file, blocks) for blocks in _relations(files, schema, progress)]
+    (folder / HEADER).write_bytes(orjson.dumps({"nodes": count, "relations": relations}))
 
 
 class _Blocks:
     """The edges of one relation, as they come out of its file."""
 
-    def __init__(self, export: Export, relation: dict[str, Any], progress: Any) -> None:
-        self.path = export.files / relation["file"]
+    def __init__(self, files: Path, relation: Mapping[str, Any], nodes: int, progress: Callable[[int], None]) -> None:
+        self.path = files / relation["file"]
         self.symmetric: bool = relation["symmetric"]
         self.most = relation["rows"] * (2 if self.symmetric else 1)
         self._rows = relation["rows"]
         others = map(str, range(len(relation["attributes"])))
         self._schema = {"source": pl.Int32, "target": pl.Int32, **dict.fromkeys(others, pl.String)}
-        self._nodes = export.node_count
+        self._nodes = nodes
         self._progress = progress
 
     def __iter__(self) -> Iterator[NodeIds]:
@@ -90,9 +95,9 @@ class _Blocks:
         return np.stack([column.to_numpy() for column in ids])
 
 
-def _relations(export: Export, progress: Progress | None) -> Iterator[_Blocks]:
-    relations = export.schema["relations"]
-    total = sum((export.files / relation["file"]).stat().st_size for relation in relations)
+def _relations(files: Path, schema: Mapping[str, Any], progress: Progress | None) -> Iterator[_Blocks]:
+    relations = schema["relations"]
+    total = sum((files / relation["file"]).stat().st_size for relation in relations)
     done = 0
 
     def report(size: int) -> None:
@@ -102,7 +107,7 @@ def _relations(export: Export, progress: Progress | None) -> Iterator[_Blocks]:
             progress("adjacency", done, total)
 
     for relation in relations:
-        yield _Blocks(export, relation, report)
+        yield _Blocks(files, relation, schema["nodes"], report)
 
 
 class _Builder:

@@ -143,6 +143,7 @@ def export_tables(
     candidates: Sequence[str] | None = None,
     name: str | None = None,
     reuse: bool = False,
+    index: bool = False,
     on_bad_row: OnBadRow = "stop",
     progress: Progress | None = None,
 ) -> Export:
@@ -151,9 +152,19 @@ def export_tables(
     `columns` maps `id`, `type`, `name`, `source`, `relation`, `target` to what they are called in the tables. `queries`
     is a file of questions, `candidates` the node types that may be answers (all by default), `name` the graph's name
     (by default the folder's). With `reuse`, an export that is there already, or that another process makes meanwhile,
-    is opened instead. Raises ExportError and leaves nothing behind where anything is wrong.
+    is opened instead. With `index`, what the harness looks up is built too, which is else done when it is first needed.
+    Raises ExportError and leaves nothing behind where anything is wrong.
     """
     from exporter.write import write_export  # noqa: PLC0415 - polars takes a third of a second to import
 
     source = TablesSource(nodes, edges, on_bad_row, progress, columns)
-    return write_export(source, out, queries=queries, candidates=candidates, name=name, reuse=reuse, progress=progress)
+    return write_export(
+        source,
+        out,
+        queries=queries,
+        candidates=candidates,
+        name=name,
+        reuse=reuse,
+        index=index,
+        progress=progress,
+    )

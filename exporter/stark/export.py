@@ -20,6 +20,7 @@ def export_stark(
     queries: Path | None = None,
     candidates: Collection[str] | None = None,
     reuse: bool = False,
+    index: bool = False,
     progress: Progress | None = None,
 ) -> Export:
     """Export the graph `name` (prime, mag or amazon) from `place` into the new folder `out`.
@@ -36,4 +37,6 @@ def export_stark(
     dataset = DATASETS[name]
     source = StarkSource(dataset, place, out.absolute().parent, progress)
     kept = dataset.candidates if candidates is None else candidates
-    return write_export(source, out, queries=queries, candidates=kept, name=name, reuse=reuse, progress=progress)
+    return write_export(
+        source, out, queries=queries, candidates=kept, name=name, reuse=reuse, index=index, progress=progress
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exporter.edge_arrays import ascending
 from exporter.errors import ExportError
 from exporter.plain import check_size
 from exporter.source import EdgeBlock, Node, Progress
@@ -175,7 +176,7 @@ def _pairs(ends: Array, count: int) -> int:
     keys = np.minimum(ends[0], ends[1]).astype(np.int64)
     keys *= count
     keys += np.maximum(ends[0], ends[1])
-    keys.sort()
+    keys = ascending(keys)
     distinct = keys[np.flatnonzero(np.diff(keys, prepend=-1))]
     loops = int(np.count_nonzero(distinct // count == distinct % count))
     return 2 * len(distinct) - loops

@@ -35,6 +35,13 @@ _SHARED: tuple[Callable[[Any], Any], ...] = (
     click.option("--out", required=True, type=_PATH, help="The folder to make."),
     click.option("--queries", type=_PATH, help="Questions that come with the graph (JSONL, CSV or TSV)."),
     click.option("--candidates", type=Names(), metavar="TYPE,...", help="Node types that may be answers."),
+    click.option(
+        "--no-index",
+        "index",
+        flag_value=False,
+        default=True,
+        help="Leave the index of neighbours and texts to the first run that searches it.",
+    ),
 )
 _NAME = click.option("--name", help="What to call the graph. Default: the folder's name.")
 _SKIP = click.option(
@@ -110,6 +117,7 @@ def tables(nodes: Path, edges: Path, out: Path, columns: dict[str, str] | None, 
             candidates=None if shared.candidates is None else list(shared.candidates),
             name=shared.name,
             on_bad_row=shared.on_bad_row,
+            index=shared.index,
             progress=shared.progress,
         )
 
@@ -143,7 +151,13 @@ def stark(graph: str, folder: Path | None, out: Path, data_dir: Path | None, **o
 
     def make(shared: Options) -> Export:
         return export_stark(
-            graph, place, out, queries=shared.queries, candidates=shared.candidates, progress=shared.progress
+            graph,
+            place,
+            out,
+            queries=shared.queries,
+            candidates=shared.candidates,
+            index=shared.index,
+            progress=shared.progress,
         )
 
     _export(make, out, **options)

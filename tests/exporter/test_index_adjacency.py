@@ -20,7 +20,7 @@ Neighbors = dict[tuple[int, int | None, Direction], list[int]]
 
 def build(export: Export, folder: Path, most: int = 1_000) -> Adjacency:
     folder.mkdir()
-    build_adjacency(export, folder, most=most)
+    build_adjacency(export.files, export.schema, folder, most=most)
     return Adjacency(folder)
 
 
@@ -145,7 +145,7 @@ def test_damaged_arrays(tmp_path: Path) -> None:
 
 def test_progress_is_told_in_bytes(biogo: Export, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
-    build_adjacency(biogo, tmp_path, lambda *step: told.append(step))
+    build_adjacency(biogo.files, biogo.schema, tmp_path, lambda *step: told.append(step))
     size = sum((biogo.files / relation["file"]).stat().st_size for relation in biogo.schema["relations"])
     assert {step[0] for step in told} == {"adjacency"}
     assert all(step[2] == size for step in told)
