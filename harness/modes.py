@@ -23,6 +23,7 @@ from sandbox.contract import GiB, MiB, Programs
 
 LARGEST = 64 * 1024 * 1024  # MiB, 64 TiB: what an x86-64 kernel can address
 _MIB = {"unit": "MiB"}
+KERNEL = "python"  # the tool whose interpreter lives as long as the attempt
 FEWEST_PIDS = 16  # for the shell, its pipes and the harness's own processes beside them
 
 
@@ -214,6 +215,10 @@ class Mode:
     agents: Agents = field(default_factory=Agents)
     neighbors: Neighbors = field(default_factory=Neighbors)
     sandbox: Sandbox = field(default_factory=Sandbox)
+
+    def __post_init__(self) -> None:
+        if KERNEL in self.tools and self.view.programs != "all":
+            raise ValueError(f"the tool {KERNEL} needs view.programs=all")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain tables and values, for the manifest and `harness modes`."""

@@ -32,10 +32,8 @@ class Observation:
     answer: tuple[Any, ...] | None = None  # given by an answer tool: the attempt is over
 
 
-def observe(
-    sandbox: Sandbox, spills: Spills, result: ExecResult, output: Output, cap: int, timeout: float
-) -> Observation:
-    """Turn one call's result into what the model sees, at most about `cap` characters.
+def observe(sandbox: Sandbox, spills: Spills, result: ExecResult, output: Output, cap: int, status: str) -> Observation:
+    """Turn one call's result into what the model sees, at most about `cap` characters and the `status` before them.
 
     Reads the spilled output back (up to `output.blob_bytes`) so that long lines can be shortened one by one,
     and spills a short output of which a line was shortened. Raises SandboxLost.
@@ -47,7 +45,6 @@ def observe(
     if (view.cut_lines or view.omitted) and spill is None and whole is not None:
         spill = spills.save(whole)
         spilled = len(whole) if spill else 0
-    status = _status(result, timeout)
     parts = [status, view.text]
     cut = None
     if view.cut_lines or view.omitted:
@@ -92,13 +89,16 @@ def _read_back(sandbox: Sandbox, spill: str, size: int, most: int) -> bytes | No
     return sandbox.read(spill, 0, size).data if size <= most else None
 
 
-def _status(result: ExecResult, timeout: float) -> str:
-    """The first line: how the call ended. No times, so that a replay can be compared byte for byte."""
+def status_of(result: ExecResult, timeout: float, then: str = "everything it started was killed") -> str:
+    """The first line: how the call ended, and what was done `then` at a limit.
+
+    No times, so that a replay can be compared byte for byte.
+    """
     ends = {
-        "timeout": f"[ended by the time limit of {timeout:g} s; everything it started was killed]",
-        "oom": "[ended: out of memory; everything it started was killed]",
-        "pid_limit": "[ended: too many processes or threads; everything it started was killed]",
-        "cpu_limit": "[ended by the CPU time limit; everything it started was killed]",
+        "timeout": f"[ended by the time limit of {timeout:g} s; {then}]",
+        "oom": f"[ended: out of memory; {then}]",
+        "pid_limit": f"[ended: too many processes or threads; {then}]",
+        "cpu_limit": f"[ended by the CPU time limit; {then}]",
         "file_limit": "[ended: a file grew over the size limit]",
         "output_limit": "[ended: its output filled the scratch directory]",
     }

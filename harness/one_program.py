@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from harness.accounting import Account
-from harness.modes import View
 from harness.trajectory import TrajectoryWriter
-from sandbox import Backend, OneProgramBackend, ProgramRun
+from sandbox import ProgramRun
 
 _MOST_REFUSED = 100  # events of one attempt: a loop can ask thousands of times a second
 _MOST_CHARACTERS = 2_000  # of all arguments together; a program's whole text is kept as a blob
-
-
-def sandboxes_for(view: View, backend: Backend, ran: Callable[[ProgramRun], None] = lambda _: None) -> Backend:
-    """Opens a mode's sandboxes; `ran` is told of the programs where the mode's shell can run one."""
-    return OneProgramBackend(backend, ran) if view.one_program else backend
 
 
 class ProgramLog:

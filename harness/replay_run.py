@@ -25,14 +25,13 @@ from harness.messages import ToolCall
 from harness.modes import Output, View
 from harness.modes import Sandbox as SandboxSettings
 from harness.observe import Observation
-from harness.one_program import sandboxes_for
 from harness.replay_causes import explain
 from harness.runfiles import read_manifest, recorded_export
 from harness.settings import build
 from harness.setup import sandbox_spec
 from harness.spill import Spills
 from harness.tools import Toolbox, ToolContext
-from harness.tools.kit import make_toolbox, needs_sandbox
+from harness.tools.kit import make_toolbox, needs_sandbox, sandboxes_for
 from sandbox import Backend, Sandbox, SandboxError
 
 SCHEMA_VERSION = 1
@@ -209,7 +208,7 @@ def _replay_file(plan: Plan, file: str, toolbox: Toolbox, backend: Backend) -> A
     commands, differences, error, digest = 0, [], None, ""
     try:
         digest = _sha256(path)
-        with sandboxes_for(plan.view, backend).open(spec) as sandbox:
+        with sandboxes_for(plan.tools, plan.view, backend).open(spec) as sandbox:
             replay = _Attempt(plan, file, toolbox, sandbox)
             for number, event in enumerate(read_events(path), 1):
                 for difference in replay.step(number, event):

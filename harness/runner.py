@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import sandbox
 from harness.errors import ProbeFailed
-from harness.one_program import sandboxes_for
 from harness.runconfig import Listener, RunConfig, RunOutcome
 from harness.rundir import RunFolder, open_run
 from harness.session import Run, Session
+from harness.tools.kit import sandboxes_for
 
 
 def execute(config: RunConfig, listener: Listener) -> RunOutcome:
@@ -51,7 +51,7 @@ def execute_all(parts: Sequence[tuple[RunConfig, Listener]]) -> list[RunOutcome]
 def _probe(config: RunConfig, backend: sandbox.Backend, folder: RunFolder) -> None:
     """Try the sandbox's isolation before the first question; the results go into the manifest."""
     canary = config.export.manifest.get("canary")
-    opens = sandboxes_for(config.mode.view, backend)
+    opens = sandboxes_for(config.mode.tools, config.mode.view, backend)
     results = sandbox.probe(opens, config.spec({"run": folder.path.name}), [canary] if canary else [])
     folder.update_manifest(probe=[vars(result) for result in results], probed=time.time())
     failed = [result for result in results if not result.passed]

@@ -25,7 +25,7 @@ from harness.kb.server import FOLDER, KbServer
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger
 from harness.messages import AttemptKey
 from harness.names import Names, resolve
-from harness.one_program import ProgramLog, sandboxes_for
+from harness.one_program import ProgramLog
 from harness.prompt import system_for
 from harness.questions import Question
 from harness.runconfig import Listener, RunConfig, RunOutcome
@@ -34,7 +34,7 @@ from harness.slot import NoSlot, SandboxPool, SandboxSlot
 from harness.text import once, shorten
 from harness.tools.ark import Selection
 from harness.tools.graph import Graph
-from harness.tools.kit import Toolkit, needs_graph
+from harness.tools.kit import Toolkit, needs_graph, sandboxes_for
 from harness.trajectory import TrajectoryWriter
 
 _VARYING = re.compile(r"\b(?:req\w*_\w+|[0-9a-f-]*\d[0-9a-f.-]*)\b")
@@ -133,7 +133,7 @@ class Run:
             slot: SandboxSlot | NoSlot = NoSlot()
             programs = ProgramLog(log, flight.account)
             if pool and config.sandboxes:
-                sandboxes = sandboxes_for(config.mode.view, config.sandboxes, programs)
+                sandboxes = sandboxes_for(config.mode.tools, config.mode.view, config.sandboxes, programs)
                 slot = pool.slot(sandboxes, config.spec(labels, mounts), flight.account.queued)
                 stack.callback(pool.give_back, slot)
             task = Task(

@@ -30,7 +30,7 @@ _QUESTION_WIDTH = 60
 _REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
 RIGHT = "      rrrr"  # which of its columns are figures
-_CODE = {"bash": ("command", "bash")}  # tool -> the argument that holds code, and its language
+_CODE = {"bash": ("command", "bash"), "python": ("code", "python")}  # tool -> the argument with code, its language
 
 
 def question_rows(run: SavedRun, class_of: Callable[[AttemptRecord], str]) -> list[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from sandbox.contract import (
     Spec,
     Termination,
 )
+from sandbox.kernel import Kernel, KernelBackend, KernelResult, KernelSandbox
 from sandbox.one_program import OneProgramBackend, ProgramRun
 from sandbox.orphans import Leftover, clean, leftovers
 from sandbox.probe import ProbeResult, probe
@@ -28,6 +29,10 @@ __all__ = [
     "Backend",
     "ExecResult",
     "FileSlice",
+    "Kernel",
+    "KernelBackend",
+    "KernelResult",
+    "KernelSandbox",
     "Leftover",
     "Limits",
     "OneProgramBackend",

@@ -20,6 +20,10 @@ header gives. Numbers are decimal. Sizes are bytes, times microseconds.
                                               WALL CPU PEAK MEMORY (all one line)
                                               payload: HEAD bytes, TAIL bytes. EXIT is -1 where there is none, SPILL
                                               the number of outputs/NNN.txt or 0
+    start SEQ LENGTH                        ok SEQ                     a session: a command that outlives calls
+      payload: the command
+    say SEQ TIMEOUT CAP LENGTH              beat, done ... ALIVE       as for exec; ALIVE is 1 if the session lives on
+      payload: what the session is told                                (see session.c). Any other operation ends it
     read SEQ OFFSET LIMIT PATHLENGTH        data SEQ SIZE LENGTH       payload: LENGTH bytes
       payload: the path                     failed SEQ LENGTH          payload: the reason
     write SEQ PATHLENGTH LENGTH             ok SEQ, or failed
@@ -168,21 +172,43 @@ class Client:
         """See `Sandbox.exec`."""
         if "\0" in command:
             raise ValueError("the command holds a NUL byte")
+        return self._timed(b"exec", command.encode(), timeout, cap, 13)[0]
+
+    def start(self, command: str) -> None:
+        """Start a command that lives until the next operation that is not `say`, instead of one that there may be."""
         script = command.encode()
-        if len(script) > MAX_TRANSFER or not 0 <= cap <= MAX_TRANSFER:
+        self._seq += 1
+        self._send(b"start %d %d\n" % (self._seq, len(script)) + script)
+        name, words = self._header(deadline := time.monotonic() + FILE_TIMEOUT, FILE_TIMEOUT)
+        if name != "ok" or self._numbers(name, words, 1) != (self._seq,):
+            raise self._unexpected(name, words, deadline)
+
+    def say(self, text: str, timeout: float, cap: int) -> tuple[ExecResult, bool]:
+        """Tell the started command something and wait for its answer: a result as of `exec`, and whether it lives on.
+
+        At the deadline it is interrupted, and three seconds later killed.
+        """
+        result, words = self._timed(b"say", text.encode(), timeout, cap, 14)
+        return result, words[13] == "1"
+
+    def _timed(
+        self, operation: bytes, data: bytes, timeout: float, cap: int, count: int
+    ) -> tuple[ExecResult, list[str]]:
+        """An operation with a deadline and output: its result, and the `count` words of the header it came in."""
+        if len(data) > MAX_TRANSFER or not 0 <= cap <= MAX_TRANSFER:
             raise ValueError(f"a command and a cap are at most {MAX_TRANSFER} bytes")
         if not timeout > 0:
             raise ValueError(f"a timeout is more than 0 seconds, not {timeout}")
         timeout = min(timeout, _MAX_TIMEOUT)
         self._seq += 1
-        self._send(b"exec %d %d %d %d\n" % (self._seq, math.ceil(timeout * 1e6), cap, len(script)) + script)
+        self._send(b"%b %d %d %d %d\n" % (operation, self._seq, math.ceil(timeout * 1e6), cap, len(data)) + data)
         deadline = time.monotonic() + timeout + OVERTIME
         while True:
             name, words = self._header(deadline, self._silence)
             if name == "beat":
                 self.memory = self._numbers(name, words, 2)[1]
-            elif name == "done" and len(words) == 13:
-                return self._result(words, cap, deadline)
+            elif name == "done" and len(words) == count:
+                return self._result(words[:13], cap, deadline), words
             else:
                 raise self._unexpected(name, words, deadline)
 

@@ -13,9 +13,9 @@ The protocol. The stand-in speaks first; lengths are those of what follows, stri
     made FOLDER                             they are the folder's `in`, `out` and, unless merged, `err`
     exit CODE LENGTH                        from us, when the program is over
 
-What the program writes goes through the pipes and what comes out of them is the call's own output. What is not
-shared: /dev/shm, and the stand-in's working directory where that is in none of the shared folders or mounts. The twin
-has limits of its own, so that shell and program together may use twice a sandbox's memory and processes.
+What the program writes goes through the pipes and what comes out of them is the call's own output. What is not shared:
+/dev/shm, and the stand-in's working directory where that is in none of the shared folders or mounts. The twin has
+limits of its own, so that shell and program together may use twice a sandbox's memory and processes.
 
 What stays open: it is one execution that is counted, not one text. While its call lasts, a program can start others,
 and run what the shell meanwhile writes to files; it finds what a sandbox with Python has, other interpreters too.
@@ -36,13 +36,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from sandbox.around import Around
 from sandbox.contract import (
     Backend,
     ExecResult,
-    FileSlice,
     MiB,
     Sandbox,
     SandboxError,
@@ -130,41 +128,18 @@ class OneProgramBackend:
         return self._backend.shell(spec)
 
 
-class OneProgramSandbox:
+class OneProgramSandbox(Around):
     """A `Sandbox` (see the contract)."""
 
     def __init__(self, first: Sandbox, broker: _Broker, end: Callable[[], None]) -> None:
-        self.kind = first.kind
-        self._first = first
+        super().__init__(first, end)
         self._broker = broker
-        self._end = end
-
-    @property
-    def memory(self) -> int:
-        return self._first.memory
 
     def exec(self, command: str, timeout: float, cap: int) -> ExecResult:
         with self._broker.call(timeout) as runs:
-            result = self._first.exec(command, timeout, cap)
+            result = self.first.exec(command, timeout, cap)
         cpu, memory = sum(run.cpu for run in runs), max((run.memory for run in runs), default=0)
         return replace(result, cpu=result.cpu + cpu, memory=max(result.memory, memory))
-
-    def read(self, path: str, offset: int, limit: int) -> FileSlice:
-        return self._first.read(path, offset, limit)
-
-    def write(self, path: str, data: bytes) -> None:
-        self._first.write(path, data)
-
-    def close(self) -> None:
-        self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class _Broker:

@@ -38,6 +38,16 @@ class SupervisedSandbox:
         with self._call():
             return self.client.exec(command, timeout, cap)
 
+    def start(self, command: str) -> None:
+        """Start a command that outlives calls; see `Client.start`."""
+        with self._call():
+            self.client.start(command)
+
+    def say(self, text: str, timeout: float, cap: int) -> tuple[ExecResult, bool]:
+        """Tell it something; see `Client.say`."""
+        with self._call():
+            return self.client.say(text, timeout, cap)
+
     def read(self, path: str, offset: int, limit: int) -> FileSlice:
         with self._call():
             return self.client.read(path, offset, limit)

@@ -19,6 +19,8 @@ from harness.observe import Observation
 from harness.spill import Spills
 from sandbox import Sandbox, SandboxFileError
 
+_LEAST_SECONDS = 0.1  # for a call
+
 
 @dataclass(frozen=True)
 class ToolContext:
@@ -29,6 +31,11 @@ class ToolContext:
     output: Output
     cap: int
     seconds: float
+
+    def timeout(self, asked: float | None) -> float:
+        """Seconds that a call gets which asked for so many, or for none."""
+        wanted = float(self.output.call_seconds if asked is None else asked)
+        return max(_LEAST_SECONDS, min(wanted, self.output.call_seconds_max, self.seconds))
 
 
 class Tool(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.messages import ToolSpec
-from harness.observe import Observation, observe
+from harness.observe import Observation, observe, status_of
 from harness.tools import ToolContext, mistake
 
 
@@ -39,8 +39,7 @@ class Bash:
         command = arguments["command"]
         if "\0" in command:
             return mistake("invalid_arguments", "the command holds a NUL character")
-        asked = float(arguments.get("timeout", context.output.call_seconds))
-        timeout = max(0.1, min(asked, context.output.call_seconds_max, context.seconds))
+        timeout = context.timeout(arguments.get("timeout"))
         sandbox = context.sandbox()
         result = sandbox.exec(command, timeout, context.output.cap)
-        return observe(sandbox, context.spills(), result, context.output, context.cap, timeout)
+        return observe(sandbox, context.spills(), result, context.output, context.cap, status_of(result, timeout))

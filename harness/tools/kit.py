@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.messages import ToolSpec
-from harness.modes import Neighbors
+from harness.modes import KERNEL, Neighbors, View
 from harness.suggest import hint
 from harness.tools import Tool, Toolbox
 from harness.tools.answer import ANSWER_TOOL, AnswerTool
@@ -15,18 +15,29 @@ from harness.tools.ark import Selection, ark_tools
 from harness.tools.bash import Bash
 from harness.tools.graph import Graph
 from harness.tools.graph_tools import graph_tools
+from harness.tools.python import Python
 from harness.tools.read import Read
+from sandbox import Backend, KernelBackend, OneProgramBackend, ProgramRun
 
-_PLAIN: Mapping[str, Callable[[], Tool]] = {"bash": Bash, "read": Read, ANSWER_TOOL: AnswerTool}
+_PLAIN: Mapping[str, Callable[[], Tool]] = {"bash": Bash, "read": Read, KERNEL: Python, ANSWER_TOOL: AnswerTool}
 _OF_GRAPH = ("search", "get_node", "get_schema", "neighbors")
 _OF_ARK = ("search_in_graph", "search_in_neighborhood", "add_to_answer", "finish")
-_SANDBOXED = {"bash", "read"}
+_SANDBOXED = {"bash", "read", KERNEL}
 
 
 def needs_sandbox(names: tuple[str, ...]) -> bool:
     """Whether any of these tools runs something in a sandbox. Raises UserError for an unknown one."""
     _check(names)
     return bool(_SANDBOXED & set(names))
+
+
+def sandboxes_for(
+    names: tuple[str, ...], view: View, backend: Backend, ran: Callable[[ProgramRun], None] = lambda _: None
+) -> Backend:
+    """Opens the sandboxes in which these tools work; `ran` is told of programs where the shell can run one."""
+    if view.one_program:
+        return OneProgramBackend(backend, ran)
+    return KernelBackend(backend) if KERNEL in names else backend
 
 
 def needs_graph(names: tuple[str, ...]) -> bool:

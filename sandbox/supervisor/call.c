@@ -10,27 +10,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SCRIPT 3 /* the descriptor through which bash finds the command */
+#define SCRIPT 3  /* the descriptor through which bash finds the command */
+#define CONTROL 4 /* and a session what it is told */
 
 static volatile int start_error; /* written by the child of vfork, in our memory */
 
-static void become_bash(int script, int pipe) {
+static void become_bash(const struct start *start) {
     char *const arguments[] = {"bash", "--noprofile", "--norc", (char *)settings.script, NULL};
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
     sigprocmask(SIG_SETMASK, &nothing_blocked, NULL);
     setsid();
-    if (dup2(settings.null, 0) < 0 || dup2(pipe, 1) < 0 || dup2(pipe, 2) < 0) return;
-    if (script == SCRIPT ? fcntl(SCRIPT, F_SETFD, 0) : dup2(script, SCRIPT) < 0) return;
-    if (confine_child()) execve(settings.bash, arguments, settings.environment);
+    if (dup2(settings.null, 0) < 0 || dup2(start->pipe, 1) < 0 || dup2(start->pipe, 2) < 0) return;
+    if (start->script == SCRIPT ? fcntl(SCRIPT, F_SETFD, 0) : dup2(start->script, SCRIPT) < 0) return;
+    if (start->control >= 0 && dup2(start->control, CONTROL) < 0) return;
+    if (confine_child(start->control >= 0)) execve(settings.bash, arguments, settings.environment);
 }
 
 /* Starts bash, whose end is the call's end. vfork: no page table is copied, and we sleep until it has exec'ed. */
-static pid_t start(int script, int pipe) {
+pid_t start_bash(const struct start *start) {
     start_error = 0;
     pid_t pid = vfork();
     if (!pid) {
-        become_bash(script, pipe);
+        become_bash(start);
         start_error = errno;
         _exit(126);
     }
@@ -52,6 +54,21 @@ static const char *termination(enum reason reason, int status, int *exit_code) {
     return signalled ? "killed" : "exit";
 }
 
+/* `more` is appended to the frame's header. */
+void send_result(uint64_t seq, enum reason reason, int status, bool ended_by_us, struct output *output,
+                 const struct watch *watch, uint64_t cpu_us, const char *more) {
+    unsigned name = output_name(output);
+    if (reason == NONE && output->full) reason = OUTPUT_LIMIT;
+    int exit_code;
+    const char *how = termination(reason, status, &exit_code);
+    struct bytes parts[3];
+    int count = output_parts(output, parts);
+    size_t tail = count == 3 ? parts[1].length + parts[2].length : 0;
+    send_frame(parts, count, "done %llu %s %d %llu %llu %zu %zu %u %llu %llu %llu %llu %llu%s", ULL(seq), how,
+               ended_by_us ? -1 : exit_code, ULL(output->total), ULL(output_lines(output)), parts[0].length, tail, name,
+               ULL(output->spilled), ULL(now_us() - watch->started), ULL(cpu_us), ULL(watch->peak), ULL(watch->memory), more);
+}
+
 static void keep_beating(void *watch) {
     static const struct usage nothing;
     watch_look(watch, &nothing);
@@ -69,10 +86,10 @@ void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length) {
     output_start(&output, cap);
     fchmod(settings.scratch, 01777);
     struct watch watch;
-    watch_start(&watch, seq);
+    watch_start(&watch, seq, NULL);
     uint64_t deadline = watch.started + timeout_us;
 
-    struct usage usage = {.leader = start(script, pipe[1])};
+    struct usage usage = {.leader = start_bash(&(struct start){script, pipe[1], -1})};
     close(pipe[1]);
     close(script);
 
@@ -86,7 +103,7 @@ void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length) {
         if (reason == NONE && output.full) reason = OUTPUT_LIMIT;
         if (reason != NONE) break;
         uint64_t until = deadline < watch.next_look ? deadline : watch.next_look;
-        if (wait_for(open ? pipe[0] : -1, until < watch.next_beat ? until : watch.next_beat))
+        if (wait_for(open ? pipe[0] : -1, -1, until < watch.next_beat ? until : watch.next_beat).one)
             open = output_read(&output, pipe[0]);
     }
     bool ended_by_us = !usage.leader_done;
@@ -95,16 +112,7 @@ void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length) {
     close(pipe[0]);
 
     enum reason late = watch_end(&watch, &usage);
-    unsigned name = output_name(&output);
     if (reason == NONE) reason = late;
-    if (reason == NONE && output.full) reason = OUTPUT_LIMIT;
-    int exit_code;
-    const char *how = termination(reason, usage.leader_status, &exit_code);
-    struct bytes parts[3];
-    int count = output_parts(&output, parts);
-    size_t tail = count == 3 ? parts[1].length + parts[2].length : 0;
-    send_frame(parts, count, "done %llu %s %d %llu %llu %zu %zu %u %llu %llu %llu %llu %llu", ULL(seq), how,
-               ended_by_us ? -1 : exit_code, ULL(output.total), ULL(output_lines(&output)), parts[0].length, tail, name,
-               ULL(output.spilled), ULL(now_us() - watch.started), ULL(usage.cpu_us), ULL(watch.peak), ULL(watch.memory));
+    send_result(seq, reason, usage.leader_status, ended_by_us, &output, &watch, usage.cpu_us, "");
     output_free(&output);
 }

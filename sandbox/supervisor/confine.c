@@ -204,7 +204,7 @@ static void limit(int resource, uint64_t soft, uint64_t hard) {
     setrlimit(resource, &value);
 }
 
-bool confine_child(void) {
+bool confine_child(bool lasting) {
     if (settings.memory) {
         /* Above the limit proper, so that the watchdog sees a process that grows past it and can say so. */
         uint64_t data = settings.memory + settings.memory / 8 + (64u << 20);
@@ -212,7 +212,7 @@ bool confine_child(void) {
     }
     if (settings.file_bytes) limit(RLIMIT_FSIZE, settings.file_bytes, settings.file_bytes);
     if (settings.nproc) limit(RLIMIT_NPROC, settings.nproc, settings.nproc);
-    if (settings.cpu_us) {
+    if (settings.cpu_us && !lasting) {
         uint64_t seconds = settings.cpu_us / 1000000u + 1;
         limit(RLIMIT_CPU, seconds, seconds + 1);
     }

@@ -97,7 +97,7 @@ static bool worked(uint64_t seq, pid_t pid, struct outcome *outcome) {
     if (pid < 0) fail("fork: %s", strerror(errno));
     struct usage usage = {.leader = pid};
     uint64_t deadline = now_us() + DEADLINE_US;
-    for (reap(&usage); !usage.leader_done && now_us() < deadline; reap(&usage)) wait_for(-1, deadline);
+    for (reap(&usage); !usage.leader_done && now_us() < deadline; reap(&usage)) wait_for(-1, -1, deadline);
     bool late = !usage.leader_done;
     end_everything(&usage, no_meanwhile, NULL);
     if (late) snprintf(outcome->error, sizeof outcome->error, "Timed out");

@@ -158,11 +158,20 @@ int main(void) {
     init(n[0]);
     for (;;) {
         read_header(line, sizeof line);
+        if (header_is(line, "ping", n, 1)) {
+            send_frame(NULL, 0, "pong %llu %llu", ULL(n[0]), ULL(tmpfs_use()));
+            continue;
+        }
+        if (header_is(line, "say", n, 4)) {
+            op_say(n[0], n[1], n[2], n[3]);
+            continue;
+        }
+        session_end();
         if (header_is(line, "exec", n, 4)) op_exec(n[0], n[1], n[2], n[3]);
+        else if (header_is(line, "start", n, 2)) op_start(n[0], n[1]);
         else if (header_is(line, "read", n, 4)) op_read(n[0], n[1], n[2], n[3]);
         else if (header_is(line, "write", n, 3)) op_write(n[0], n[1], n[2]);
         else if (header_is(line, "shell", n, 3)) op_shell(n[0], (unsigned)n[1], (unsigned)n[2]);
-        else if (header_is(line, "ping", n, 1)) send_frame(NULL, 0, "pong %llu %llu", ULL(n[0]), ULL(tmpfs_use()));
         else fail("unknown frame: %.40s", line);
     }
 }

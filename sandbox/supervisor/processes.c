@@ -26,22 +26,22 @@ void reap(struct usage *usage) {
     usage->none_left = pid < 0 && errno == ECHILD;
 }
 
-bool wait_for(int input, uint64_t until_us) {
-    struct pollfd watched[] = {{.fd = 0, .events = POLLIN}, {.fd = input, .events = POLLIN}};
+struct readable wait_for(int one, int other, uint64_t until_us) {
+    struct pollfd watched[] = {{.fd = 0, .events = POLLIN}, {.fd = one, .events = POLLIN}, {.fd = other, .events = POLLIN}};
     uint64_t now = now_us();
     uint64_t left = until_us > now ? until_us - now : 0;
     struct timespec timeout = {(time_t)(left / 1000000u), (long)(left % 1000000u) * 1000};
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
-    if (ppoll(watched, 2, &timeout, &nothing_blocked) <= 0) return false;
+    if (ppoll(watched, 3, &timeout, &nothing_blocked) <= 0) return (struct readable){false, false};
     if (watched[0].revents) harness_spoke();
-    return watched[1].revents != 0;
+    return (struct readable){watched[1].revents != 0, watched[2].revents != 0};
 }
 
 void end_everything(struct usage *usage, void (*meanwhile)(void *), void *argument) {
     for (reap(usage); !usage->none_left; reap(usage)) {
         kill(-1, SIGKILL);
-        wait_for(-1, now_us() + 50000);
+        wait_for(-1, -1, now_us() + 50000);
         meanwhile(argument);
     }
 }

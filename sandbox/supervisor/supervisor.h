@@ -64,7 +64,9 @@ extern int shared_mounts[MAX_SHARED];
 
 /* confine.c: what the supervisor gives up, for itself and for everything it starts */
 void confine(void);
-bool confine_child(void); /* between vfork and exec: rlimits, OOM score, what only children may not do */
+/* Between vfork and exec: rlimits, OOM score, what only children may not do. `lasting`: it outlives calls, whose CPU
+ * time no rlimit can tell. */
+bool confine_child(bool lasting);
 
 /* processes.c */
 struct usage {          /* of what one call started */
@@ -76,7 +78,11 @@ struct usage {          /* of what one call started */
     uint64_t max_rss;   /* of the largest of them, bytes */
 };
 void reap(struct usage *usage);
-bool wait_for(int input, uint64_t until_us); /* a child's end, the harness, or `input` (-1: none): true if readable */
+struct readable {
+    bool one, other;
+};
+/* Waits for a child's end, the harness, or one of two inputs (-1: none), and says which can be read. */
+struct readable wait_for(int one, int other, uint64_t until_us);
 void end_everything(struct usage *usage, void (*meanwhile)(void *), void *argument);
 
 /* watch.c: the limits on all processes together, and the heartbeat */
@@ -85,12 +91,14 @@ struct watch {
     uint64_t seq, started, next_look, next_beat; /* microseconds on now_us()'s clock */
     uint64_t memory, peak;                       /* bytes in use: at the last look, and the highest seen */
     uint64_t allowed;                            /* bytes */
+    uint64_t cpu_before;                         /* microseconds: what a session had used when the call began */
     uint64_t oom_events, pid_events;             /* the cgroup's counters when the call began */
 };
 void watch_open(void); /* once, before confine() */
-void watch_start(struct watch *watch, uint64_t seq);
+void watch_start(struct watch *watch, uint64_t seq, const struct usage *session); /* NULL: nothing is alive yet */
 enum reason watch_look(struct watch *watch, const struct usage *usage); /* if it is time to */
-enum reason watch_end(struct watch *watch, const struct usage *usage);  /* when all are gone */
+enum reason watch_end(struct watch *watch, const struct usage *usage);  /* looks once more */
+uint64_t watch_cpu(const struct watch *watch, const struct usage *usage); /* of this call, microseconds */
 uint64_t tmpfs_use(void);
 
 /* output.c: what a call printed */
@@ -109,7 +117,18 @@ uint64_t output_lines(const struct output *output);
 int output_parts(const struct output *output, struct bytes parts[3]); /* [0] is the head, the rest the tail */
 void output_free(struct output *output);
 
-/* call.c, files.c, terminal.c: the operations */
+/* call.c: bash, and a call's result */
+struct start {
+    int script, pipe, control; /* descriptors: the command, where it prints, and 4 for a session; -1: none */
+};
+pid_t start_bash(const struct start *start);
+void send_result(uint64_t seq, enum reason reason, int status, bool ended_by_us, struct output *output,
+                 const struct watch *watch, uint64_t cpu_us, const char *more);
+
+/* call.c, session.c, files.c, terminal.c: the operations */
+void op_start(uint64_t seq, uint64_t length);
+void op_say(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length);
+void session_end(void); /* before any other operation: nothing of the agent's is alive then */
 void op_exec(uint64_t seq, uint64_t timeout_us, uint64_t cap, uint64_t length);
 void op_read(uint64_t seq, uint64_t offset, uint64_t limit, uint64_t path_length);
 void op_write(uint64_t seq, uint64_t path_length, uint64_t length);

@@ -37,7 +37,7 @@ static pid_t start(const char *name) {
     for (int i = 0; i < 3; i++)
         if (dup2(fd, i) < 0) _exit(126);
     if (fd > 2) close(fd);
-    if (!confine_child()) _exit(126);
+    if (!confine_child(false)) _exit(126);
     execve(settings.bash, arguments, settings.environment);
     _exit(126);
 }
@@ -77,7 +77,7 @@ void op_shell(uint64_t seq, unsigned rows, unsigned columns) {
     fcntl(terminal, F_SETFL, O_NONBLOCK);
     set_size(terminal, rows, columns);
     struct watch watch;
-    watch_start(&watch, seq);
+    watch_start(&watch, seq, NULL);
     struct usage usage = {.leader = start(name)};
     if (usage.leader < 0) fail("can't start bash: %s", strerror(errno));
     enum reason reason = NONE;
@@ -87,8 +87,9 @@ void op_shell(uint64_t seq, unsigned rows, unsigned columns) {
         from_person(terminal);
         reason = watch_look(&watch, &usage);
         if (reason != NONE) break;
-        bool readable = wait_for(terminal, watch.next_look < watch.next_beat ? watch.next_look : watch.next_beat);
-        if (readable && !to_person(terminal)) wait_for(-1, now_us() + 10000); /* nobody has the other end open */
+        uint64_t until = watch.next_look < watch.next_beat ? watch.next_look : watch.next_beat;
+        bool readable = wait_for(terminal, -1, until).one;
+        if (readable && !to_person(terminal)) wait_for(-1, -1, now_us() + 10000); /* nobody has the other end open */
     }
     bool ended_by_us = !usage.leader_done;
     end_everything(&usage, no_meanwhile, NULL);

@@ -131,12 +131,18 @@ static struct sum look(bool exact, bool with_cpu) {
     return sum;
 }
 
-void watch_start(struct watch *watch, uint64_t seq) {
+uint64_t watch_cpu(const struct watch *watch, const struct usage *usage) {
+    uint64_t used = usage->cpu_us + look(false, true).cpu_us;
+    return used > watch->cpu_before ? used - watch->cpu_before : 0;
+}
+
+void watch_start(struct watch *watch, uint64_t seq, const struct usage *session) {
     uint64_t now = now_us(), use = tmpfs_use();
     *watch = (struct watch){.seq = seq, .started = now, .next_look = now + FIRST_LOOK_US, .next_beat = now + BEAT_US};
     watch->memory = watch->peak = use;
     /* Files left by earlier calls alone never end a call: the agent must be able to delete them. */
     watch->allowed = use + (64u << 20) > settings.memory ? use + (64u << 20) : settings.memory;
+    if (session) watch->cpu_before = session->cpu_us + look(false, true).cpu_us;
     watch->oom_events = counter(oom_counter, oom_key);
     watch->pid_events = counter(pid_counter, "max ");
 }
@@ -151,7 +157,7 @@ enum reason watch_look(struct watch *watch, const struct usage *usage) {
     uint64_t now = now_us();
     enum reason reason = NONE;
     if (now >= watch->next_look) {
-        bool with_cpu = settings.cpu_us && usage->cpu_us + (now - watch->started) * (uint64_t)cores >= settings.cpu_us;
+        bool with_cpu = settings.cpu_us && (now - watch->started) * (uint64_t)cores >= settings.cpu_us;
         struct sum sum = look(false, with_cpu);
         bool over = settings.memory && sum.memory > watch->allowed;
         if (over) {
@@ -164,7 +170,7 @@ enum reason watch_look(struct watch *watch, const struct usage *usage) {
         reason = kernel_events(watch);
         if (reason == NONE && over) reason = OOM;
         if (reason == NONE && settings.pids && sum.threads >= settings.pids) reason = PID_LIMIT;
-        if (reason == NONE && with_cpu && usage->cpu_us + sum.cpu_us > settings.cpu_us) reason = CPU_LIMIT;
+        if (reason == NONE && with_cpu && usage->cpu_us + sum.cpu_us > settings.cpu_us + watch->cpu_before) reason = CPU_LIMIT;
         uint64_t interval = watch->allowed > sum.memory ? (watch->allowed - sum.memory) / GROWTH : 0;
         interval = interval < SHORTEST_US ? SHORTEST_US : interval > LONGEST_US ? LONGEST_US : interval;
         uint64_t after = now_us(), cost = after - now;
@@ -179,8 +185,9 @@ enum reason watch_look(struct watch *watch, const struct usage *usage) {
 }
 
 enum reason watch_end(struct watch *watch, const struct usage *usage) {
-    watch->memory = tmpfs_use();
-    uint64_t peak = usage->max_rss + watch->memory;
+    watch->memory = look(false, false).memory;
+    if (watch->memory > watch->peak) watch->peak = watch->memory;
+    uint64_t peak = usage->max_rss + tmpfs_use();
     if (peak > watch->peak) watch->peak = peak;
     return kernel_events(watch);
 }

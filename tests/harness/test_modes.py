@@ -130,7 +130,7 @@ def test_merge_replaces_values_and_merges_tables() -> None:
     assert merge({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"b": 3}, "d": [2]}) == {"a": {"b": 3, "c": 2}, "d": [2]}
 
 
-DKGI = ("files", "files-rg", "no-edges", "shell", "one-program")
+DKGI = ("files", "files-rg", "no-edges", "shell", "one-program", "files-kernel")
 
 
 @pytest.mark.parametrize("name", DKGI)
