@@ -7,6 +7,9 @@ same analyser and is never parsed as query syntax.
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import shutil
 import tempfile
 from collections import Counter
@@ -31,6 +34,7 @@ _MOST_TERMS = 1_000  # different words of a query that count
 _LONGEST_WORD = 255  # bytes
 _WIDER = 8
 _REMOVALS = 5
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 class Hit(NamedTuple):
@@ -132,7 +136,7 @@ class TextIndex:
 
 
 class TextWriter:
-    """Builds the index. Nodes are added in the order of their ids."""
+    """Builds the index. Nodes are added in the order of their ids. Raises OSError where it can't be written."""
 
     def __init__(self, folder: Path, memory: int = MEMORY) -> None:
         builder = tantivy.SchemaBuilder().add_unsigned_field(_ID, indexed=True, fast=True)
@@ -151,15 +155,28 @@ class TextWriter:
         document.add_unsigned(_ID, self._next)
         document.add_text("name", name)
         document.add_text("text", text)
-        self._writer.add_document(document)
+        with _failing():
+            self._writer.add_document(document)
         self._next += 1
 
     def finish(self) -> None:
         """Put everything on disk."""
-        self._writer.commit()
-        self._writer.wait_merging_threads()
+        with _failing():
+            self._writer.commit()
+            self._writer.wait_merging_threads()
         for path in self._folder.glob(".tantivy-*.lock"):
             path.unlink()
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """tantivy's ValueError of a write that failed as the OSError that it was."""
+    try:
+        yield
+    except ValueError as error:
+        found = _OS_ERROR.search(str(error))
+        code = int(found[1]) if found else errno.EIO
+        raise OSError(code, os.strerror(code) if found else str(error)) from error
 
 
 def _analyzer() -> tantivy.TextAnalyzer:

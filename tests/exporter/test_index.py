@@ -73,6 +73,34 @@ def test_it_is_built_once_inside_the_export(tmp_path: Path) -> None:
     assert check(export.path) == []
 
 
+def test_it_is_built_with_the_export(tmp_path: Path) -> None:
+    told: list[str] = []
+    export = export_tables(
+        *write_tables(tmp_path), tmp_path / "graph", index=True, progress=lambda stage, *_: told.append(stage)
+    )
+    assert told[-3:] == ["adjacency", "text index", "text index"]
+    made = parts(export.path / "index")
+    assert [name.partition("-")[0] for name in made] == ["adjacency", "text"]
+    assert [path.name for path in (export.path / "index").glob(".*")] == []
+    assert check(export.path) == []
+    told.clear()
+    index = Index.open(export, tmp_path / "cache", lambda stage, *_: told.append(stage))
+    assert told == []
+    assert index.adjacency.neighbors(0).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("stage", ["adjacency", "text index"])
+def test_an_export_that_is_stopped_at_its_index_leaves_nothing(tmp_path: Path, stage: str) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if what == stage:
+            raise KeyboardInterrupt
+
+    tables = write_tables(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        export_tables(*tables, tmp_path / "graph", index=True, progress=stop)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.tsv", "nodes.jsonl"]
+
+
 def test_an_export_that_was_changed_gets_another(tmp_path: Path) -> None:
     export = small_export(tmp_path)
     Index.open(export)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 
 from exporter import ExportError
 from exporter.index.text import TextIndex, TextWriter
+
+ROOT = Path(__file__).resolve().parents[2]
 
 Texts = Sequence[tuple[str, str]]
 
@@ -161,6 +165,28 @@ def test_opening_writes_nothing_beside_the_index(tmp_path: Path) -> None:
     assert TextIndex(tmp_path / "index").search("dog", 1).total == 1
     assert sorted((path.name, path.stat().st_mtime_ns) for path in (tmp_path / "index").iterdir()) == before
     assert not [name for name, _ in before if name.endswith(".lock")]
+
+
+@pytest.mark.parametrize("texts", [1, 40_000])
+def test_a_file_that_cannot_be_written(tmp_path: Path, texts: int) -> None:
+    """What tantivy says then, at its end or in the middle, is told as the error of the system that it was."""
+    code = f"""
+import resource, sys
+from pathlib import Path
+from exporter.index.text import TextWriter
+writer = TextWriter(Path(sys.argv[1]), memory=15_000_000)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+try:
+    for number in range({texts}):
+        writer.add("name", " ".join(f"w{{number * word}}" for word in range(50)))
+    writer.finish()
+except OSError as error:
+    print(type(error).__name__, error.errno)
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done
+    assert re.fullmatch(r"OSError \d+\n", done.stdout), done
 
 
 def test_a_damaged_index(tmp_path: Path) -> None:

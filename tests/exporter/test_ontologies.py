@@ -100,7 +100,11 @@ class TestObo:
         ("text", "message"),
         [
             ("[Term]\nid: A:1\nno such clause\n", r"a\.obo: line 3: not valid OBO"),
-            ("[Term]\nid: A:1\n\n[Term]\nid: A:1\n", r"a\.obo: line 2: duplicate id 'A:1'"),
+            ("[Term]\nid: A:1\n\n[Term]\nid: A:1\n", r"a\.obo: line 4: duplicate id 'A:1'"),
+            ("[Term]\nname: a\n", r"a\.obo: line 1: not valid OBO .*, where a frame's id should follow"),
+            ("[Term]\nid: A:1\n\nis_a: B:1 C:1 D:1\n", r"a\.obo: line 4: not valid OBO .*: is_a: B:1 C:1 D:1"),
+            ("[Thing]\nid: A:1\n", r"a\.obo: line 1: no frame is called Thing"),
+            ("[Instance]\nid: A:1\nno clause\n", r"a\.obo: line 3: not valid OBO \(expected a clause\): no clause"),
             ("format-version: 1.2\n", "no nodes"),
         ],
     )
@@ -109,6 +113,69 @@ class TestObo:
         with pytest.raises(ExportError, match=message):
             export_obo([tmp_path / "a.obo"], tmp_path / "out")
         assert not (tmp_path / "out").exists()
+
+    def test_what_files_have_that_is_not_quite_valid(self, tmp_path: Path) -> None:
+        """Clauses of OBO 1.0, tags of a file's own, references that aren't well-formed, instances, no line is lost."""
+        text = r"""format-version: 1.2
+date: 2019:10:17 16:01
+default-namespace: zoo ! comment
+![Term]
+[Term]
+id: A:1
+name: a
+def: "A \"quoted\" text." [Gene Ontology:GO, PubMed :PMID]
+related_synonym: "b" []
+synonym: "c" []
+xref_analog: X:1
+created_in: "beta1"
+subset: with blanks in it
+
+[Typedef]
+id: part_of
+is_a: overlaps ! overlaps
+
+[Instance]
+id: I:1
+name: one
+property_value: size "3" xsd:integer
+instance_of: A:1 ! a
+"""
+        (tmp_path / "a.obo").write_text(text, encoding="utf-8")
+        export = export_obo([tmp_path / "a.obo"], tmp_path / "out")
+        assert nodes(export) == {
+            "A:1": (
+                "zoo", "a",
+                {"def": 'A "quoted" text.', "def_xref": ["[Gene Ontology:GO, PubMed :PMID]"], "xref": ["X:1"],
+                 "synonym": ['"b" RELATED []', '"c" RELATED []'], "created_in": ['"beta1"'],
+                 "subset": ["with blanks in it"]},
+            ),
+            "part_of": ("typedef", "part_of", {}),
+            "I:1": ("instance", "one", {"property_value": ['size "3" xsd:integer']}),
+            "overlaps": ("undefined", "overlaps", {}),
+        }  # fmt: skip
+        assert edges(export) == {("part_of", "is_a", "overlaps"), ("I:1", "instance_of", "A:1")}
+        assert export.manifest["source"]["notes"] == {"clauses kept as they stand, since they aren't valid": 3}
+
+    def test_bad_clauses_and_frames_can_be_left_out(self, tmp_path: Path) -> None:
+        text = "[Term]\nid: A:1\n# no clause\nname: a\n[Term]\nname: b\n[Term]\nid: A:1\nis_a: A:2\n"
+        (tmp_path / "a.obo").write_text(text, encoding="utf-8")
+        export = export_obo([tmp_path / "a.obo"], tmp_path / "out", Options(on_bad_row="skip"))
+        assert nodes(export) == {"A:1": ("term", "a", {})}
+        assert edges(export) == set()
+        assert export.manifest["source"]["skipped"] == {"a.obo": 3}
+
+    def test_ontologies_may_have_typedefs_in_common(self, tmp_path: Path) -> None:
+        for name in "ab":
+            text = f"[Term]\nid: {name}:1\nrelationship: part_of {name}:2\n[Typedef]\nid: part_of\nname: part of\n"
+            (tmp_path / f"{name}.obo").write_text(text, encoding="utf-8")
+        export = export_obo([tmp_path / "a.obo", tmp_path / "b.obo"], tmp_path / "out")
+        assert set(nodes(export)) == {"a:1", "a:2", "b:1", "b:2", "part_of"}
+        assert export.schema["edges"] == 2
+
+    def test_a_text_that_is_not_utf8(self, tmp_path: Path) -> None:
+        (tmp_path / "a.obo").write_bytes("[Term]\nid: A:1\nname: café\n".encode("latin-1"))
+        with pytest.raises(ExportError, match=r"a\.obo: line 3: not UTF-8 \(byte 0xe9\)"):
+            export_obo([tmp_path / "a.obo"], tmp_path / "out")
 
 
 class TestRdf:
