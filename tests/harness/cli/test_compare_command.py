@@ -55,6 +55,7 @@ def test_wins_lists_the_questions(runs: Path) -> None:
         ["loss", "q3", "1", "-"],
         ["loss", "q8", "1", "2"],
     ]
+    assert lines[at + 1].split()[4:8] == ["+$0.0100", "0", "0.0", "0.0"]
 
 
 def test_json(runs: Path) -> None:
@@ -101,7 +102,7 @@ def test_runs_on_different_exports_are_noticed(runs: Path, tmp_path: Path) -> No
     [
         (["--where", "turnz > 1"], "unknown field 'turnz'", "did you mean 'turns'?"),
         (["--where", "import os"], "not understood", "for example"),
-        (["--where", 'other("nowhere").hit@1'], "nowhere is not a run folder", "harness run"),
+        (["--where", 'other("nowhere").hit@1'], "there is no folder nowhere", "harness run"),
         (["--where", "turns > 99"], "no question is kept by --where", "9 not kept"),
         (["--prices", "nowhere.toml"], "nowhere.toml", ""),
     ],
