@@ -17,7 +17,7 @@ from harness.agent import run_attempt
 from harness.answer import Parsed
 from harness.attempt import Outcome, Task
 from harness.budget import Spending
-from harness.errors import BackboneError, KeyRejected, QuotaExhausted, RequestRejected
+from harness.errors import BackboneError, EndpointUnreached, KeyRejected, QuotaExhausted, RequestRejected
 from harness.events import trajectory_path
 from harness.kb.attempt import TOOLS, serve_graph
 from harness.kb.server import FOLDER
@@ -158,12 +158,14 @@ class Run:
         """Whether an attempt's end means that no other can fare better, so that the runs stop.
 
         A rejected request is one odd question where the model has replied to another. Where it has replied to none
-        yet, it is the model or its settings if a second request is rejected or none is under way.
+        yet, it is the model or its settings if a second request is rejected or none is under way. So it is with an
+        endpoint that was never reached, whatever it has replied in an earlier session.
         """
         if isinstance(outcome.failure, QuotaExhausted | KeyRejected):
             return True
         self._replied = self._replied or account.replied
-        if self._replied or not isinstance(outcome.failure, RequestRejected):
+        unreached = isinstance(outcome.failure, EndpointUnreached)
+        if not unreached and (self._replied or not isinstance(outcome.failure, RequestRejected)):
             return False
         self._rejected += 1
         flights = self.flights.values()

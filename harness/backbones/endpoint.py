@@ -21,7 +21,7 @@ from harness.backbones.faults import Trouble, from_status
 from harness.backbones.jsontext import Body
 from harness.backbones.limiter import ANNOUNCED, Limiter, backoff
 from harness.backbones.profiles import Profile, is_loopback, read_key
-from harness.errors import BackboneError, HarnessError, QuotaExhausted
+from harness.errors import BackboneError, EndpointUnreached, HarnessError, QuotaExhausted
 
 T = TypeVar("T")
 
@@ -93,7 +93,8 @@ class Endpoint:
             pause = self._pause(failure, tries, most, sent, began)
         count = f"{tries} {'try' if tries == 1 else 'tries'}"
         hint = "check --base-url, and whether the server runs" if failure.unreached else ""
-        given_up = BackboneError(f"{self.host}: {failure} ({count})", hint)
+        kind = BackboneError if self._reached else EndpointUnreached
+        given_up = kind(f"{self.host}: {failure} ({count})", hint)
         given_up.waited = time.monotonic() - began
         raise given_up
 
