@@ -73,7 +73,7 @@ class Endpoint:
         pause, tries, most = 0.0, 0, self.profile.tries
         while tries < most:
             tries += 1
-            self.limiter.enter(pause)
+            self._wait(pause, began)
             sent = time.monotonic()
             succeeded = False
             try:
@@ -124,6 +124,14 @@ class Endpoint:
         """End waiting and close connections; a request under way that fails is not sent again."""
         self.limiter.stop()
         self._client.close()
+
+    def _wait(self, pause: float, began: float) -> None:
+        """Until a request may be sent. Raises BackboneError, with `waited` set, where everything is being stopped."""
+        try:
+            self.limiter.enter(pause)
+        except BackboneError as error:
+            error.waited = time.monotonic() - began
+            raise
 
     def _pause(self, trouble: Trouble, tries: int, most: int, sent: float, began: float) -> float:
         """Seconds that this worker waits before the next try; a shared wait holds the others as well."""
