@@ -19,6 +19,8 @@ from harness.observe import Observation
 from harness.spill import Spills
 from sandbox import Sandbox, SandboxFileError
 
+_LONGEST_MISTAKE = 2_000  # characters
+
 
 @dataclass(frozen=True)
 class ToolContext:
@@ -90,7 +92,9 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
 
 def mistake(kind: str, text: str) -> Observation:
-    """A result that tells the model what it did wrong."""
+    """A result that tells the model what it did wrong; a text that quotes too much of it keeps its ends."""
+    if len(text) > _LONGEST_MISTAKE:
+        text = f"{text[: _LONGEST_MISTAKE // 2]} … {text[-_LONGEST_MISTAKE // 2 :]}"
     return Observation(text=f"[error: {text}]", error=kind)
 
 
