@@ -19,9 +19,10 @@ import openai
 from harness.backbones import jsontext
 from harness.backbones.faults import Trouble, from_status
 from harness.backbones.jsontext import Body
-from harness.backbones.limiter import ANNOUNCED, Limiter, backoff
+from harness.backbones.limiter import ANNOUNCED, Limiter, backoff, clock
 from harness.backbones.profiles import Profile, is_loopback, read_key
 from harness.errors import BackboneError, EndpointUnreached, HarnessError, QuotaExhausted
+from harness.text import duration
 
 T = TypeVar("T")
 
@@ -137,9 +138,8 @@ class Endpoint:
         """Seconds that this worker waits before the next try; a shared wait holds the others as well."""
         wait = trouble.wait
         if wait is not None and wait > self.profile.max_wait:
-            error = QuotaExhausted(
-                f"{self.host}: {trouble}; it asks to wait {wait / 3600:.1f} hours", "go on later with --resume"
-            )
+            asked = f"it asks to wait until {clock(wait)} ({duration(wait)}), longer than model.max_wait"
+            error = QuotaExhausted(f"{self.host}: {trouble}; {asked}", "go on then with --resume")
             error.waited = time.monotonic() - began
             raise error
         grown = backoff(tries, self.profile.backoff, self.profile.backoff_max)
