@@ -267,6 +267,7 @@ class Session:
         with self._lock:
             flight = run.take_off(job, Account(self._cancel, run.config.cost_of))
         outcome = run.attempt(flight, self._pool)
+        flight.account.stop()
         with self._lock:
             following = run.land(flight, outcome)
             if outcome.failure is not None and run.is_fatal(outcome, flight.account):
@@ -312,7 +313,7 @@ def _record(flight: _Flight, outcome: Outcome) -> AttemptRecord:
         cost=account.cost,
         times=account.times(),
         started=account.started,
-        finished=time.time(),
+        finished=account.finished or time.time(),
         trajectory=flight.trajectory,
         answer={"repairs": answer.repairs, "rejected": answer.rejected} if answer else {},
         counts=outcome.counts,
