@@ -30,10 +30,16 @@ class Account:
         self.started = time.time()
         self._cancel = cancel
         self._cost_of = cost_of
+        self.finished: float | None = None
         self._start = time.monotonic()
+        self._end: float | None = None
         self._spent = {"model": 0.0, "sandbox": 0.0}
         self._waiting = 0.0
         self._queue = 0.0
+
+    def stop(self) -> None:
+        """The attempt is over: what its record then waits for is no time of its own."""
+        self.finished, self._end = time.time(), time.monotonic()
 
     @property
     def cancelled(self) -> bool:
@@ -120,7 +126,7 @@ class Account:
         return Times(wall, self._working(), model, self._waiting, sandbox, self._queue, max(0.0, rest))
 
     def _wall(self) -> float:
-        return time.monotonic() - self._start
+        return (time.monotonic() if self._end is None else self._end) - self._start
 
     def _working(self) -> float:
         return self._wall() - self._waiting - self._queue

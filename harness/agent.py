@@ -11,8 +11,8 @@ from harness.accounting import Account
 from harness.answer import Answer, Parsed, parse_answer, validate
 from harness.attempt import Outcome, Task
 from harness.context import Conversation
-from harness.errors import BackboneError, ContextOverflow, HarnessError, RequestRejected
-from harness.ledger import REJECTED, StopReason
+from harness.errors import BackboneError, ContextOverflow, HarnessError
+from harness.ledger import StopReason
 from harness.messages import Reply, Request, ToolCall
 from harness.observe import Observation
 from harness.prompt import LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED
@@ -59,7 +59,7 @@ class _Attempt:
             self.count("lost_in_call", task.slot.in_use)
             outcome = Outcome("sandbox_lost", error=str(error), failure=error)
         except BackboneError as error:
-            self.count(REJECTED, isinstance(error, RequestRejected))
+            self.count(error.counted_as, bool(error.counted_as))
             outcome = Outcome(self._why_no_reply(), error=str(error), failure=error)
         except ContextOverflow as error:
             outcome = Outcome("context_overflow", error=str(error), failure=error)

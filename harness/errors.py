@@ -6,7 +6,8 @@
     │   ├── BackboneError      the model's endpoint failed for good
     │   │   ├── QuotaExhausted the account has no credit left: the run stops with its state saved
     │   │   ├── KeyRejected    the endpoint rejects the key: the run stops
-    │   │   └── RequestRejected  the endpoint rejects a request as it is: not retried; stops a run that has no reply yet
+    │   │   ├── RequestRejected  the endpoint rejects a request as it is: not retried; stops a run that has no reply yet
+    │   │   └── EndpointUnreached  nobody answers at the endpoint's address and nobody ever did: stops the run
     │   └── ProbeFailed        the isolation probe found a hole: the run doesn't start
     └── ContextOverflow        the provider says the request does not fit its window
 
@@ -35,7 +36,12 @@ class InfrastructureError(HarnessError):
 
 
 class BackboneError(InfrastructureError):
-    """The model's endpoint failed and retries are used up, or its reply makes no sense."""
+    """The model's endpoint failed and retries are used up, or its reply makes no sense.
+
+    `counted_as` is the name in a record's counts of those by which no question was really asked.
+    """
+
+    counted_as: str = ""
 
 
 class QuotaExhausted(BackboneError):
@@ -48,6 +54,14 @@ class KeyRejected(BackboneError):
 
 class RequestRejected(BackboneError):
     """The endpoint rejects this request as it is (no such model, an unknown parameter); retrying can't help."""
+
+    counted_as = "request_rejected"
+
+
+class EndpointUnreached(BackboneError):
+    """There never was a connection to the endpoint: a mistyped address, or a server that doesn't run yet."""
+
+    counted_as = "endpoint_unreached"
 
 
 class ProbeFailed(InfrastructureError):

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
+from harness.errors import EndpointUnreached, RequestRejected
 from harness.files import append_whole
 
 SCHEMA_VERSION = 1
@@ -40,7 +41,8 @@ _RETRIED: dict[RetryPolicy, frozenset[StopReason]] = {
     "none": frozenset(),
 }
 _MOST_RETRIES = 2
-REJECTED = "request_rejected"  # in a record's counts: the endpoint did not take a request as it was
+# In a record's counts: the endpoint did not take a request as it was, or was not there.
+_NEVER_ASKED = frozenset({RequestRejected.counted_as, EndpointUnreached.counted_as})
 _MOST_LOST_IN_CALL = 2  # attempts whose sandbox died under a command of the agent's: the first and one retry
 
 
@@ -97,6 +99,11 @@ class AttemptRecord:
     def is_infrastructure(self) -> bool:
         """Whether this attempt failed for reasons that are neither the agent's nor the model's."""
         return self.stop_reason in INFRASTRUCTURE
+
+    @property
+    def was_never_asked(self) -> bool:
+        """Whether the endpoint did not take a request of this attempt as it was, or was not there."""
+        return any(self.counts.get(name) for name in _NEVER_ASKED)
 
 
 class Ledger:
@@ -176,19 +183,19 @@ class AgentState:
         """Whether another attempt is due; `anew` at the start of a session, when the endpoint may be another.
 
         An interrupted attempt is asked anew under any policy and is not counted as a retry. A sandbox lost while a
-        command of the agent's ran is retried once at most. One whose request the endpoint rejected is asked again by
-        a later session alone, and is not counted as a retry either.
+        command of the agent's ran is retried once at most. One whose request the endpoint rejected, or that found no
+        endpoint, is asked again by a later session alone, and is not counted as a retry either.
         """
         last = self.last
         if last is None or last.stop_reason == "interrupted":
             return True
         if last.stop_reason not in _RETRIED[policy]:
             return False
-        if last.counts.get(REJECTED):
+        if last.was_never_asked:
             return anew
         if sum(record.counts.get("lost_in_call", 0) for record in self.records) >= _MOST_LOST_IN_CALL:
             return False
-        counted = [r for r in self.records if r.stop_reason != "interrupted" and not r.counts.get(REJECTED)]
+        counted = [r for r in self.records if r.stop_reason != "interrupted" and not r.was_never_asked]
         return len(counted) <= _MOST_RETRIES
 
 

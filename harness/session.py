@@ -17,7 +17,7 @@ from harness.agent import run_attempt
 from harness.answer import Parsed
 from harness.attempt import Outcome, Task
 from harness.budget import Spending
-from harness.errors import BackboneError, KeyRejected, QuotaExhausted, RequestRejected
+from harness.errors import BackboneError, EndpointUnreached, KeyRejected, QuotaExhausted, RequestRejected
 from harness.events import trajectory_path
 from harness.kb import TOOLS
 from harness.kb.attempt import serve_graph
@@ -166,12 +166,14 @@ class Run:
         """Whether an attempt's end means that no other can fare better, so that the runs stop.
 
         A rejected request is one odd question where the model has replied to another. Where it has replied to none
-        yet, it is the model or its settings if a second request is rejected or none is under way.
+        yet, it is the model or its settings if a second request is rejected or none is under way. So it is with an
+        endpoint that was never reached, whatever it has replied in an earlier session.
         """
         if isinstance(outcome.failure, QuotaExhausted | KeyRejected):
             return True
         self._replied = self._replied or account.replied
-        if self._replied or not isinstance(outcome.failure, RequestRejected):
+        unreached = isinstance(outcome.failure, EndpointUnreached)
+        if not unreached and (self._replied or not isinstance(outcome.failure, RequestRejected)):
             return False
         self._rejected += 1
         flights = self.flights.values()
@@ -273,6 +275,7 @@ class Session:
         with self._lock:
             flight = run.take_off(job, Account(self._cancel, run.config.cost_of))
         outcome = run.attempt(flight, self._pool)
+        flight.account.stop()
         with self._lock:
             following = run.land(flight, outcome)
             if outcome.failure is not None and run.is_fatal(outcome, flight.account):
@@ -318,7 +321,7 @@ def _record(flight: _Flight, outcome: Outcome) -> AttemptRecord:
         cost=account.cost,
         times=account.times(),
         started=account.started,
-        finished=time.time(),
+        finished=account.finished or time.time(),
         trajectory=flight.trajectory,
         answer={"repairs": answer.repairs, "rejected": answer.rejected} if answer else {},
         counts=outcome.counts,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "LOCAL",
     "OTHERS",
     "Profile",
     "load_profile",
@@ -40,7 +41,8 @@ __all__ = [
 _Notice = Callable[[str], None]
 _Overrides = Mapping[str, Any] | None
 
-OTHERS: Final = ("scripted:FILE", "replay:RUN", "manual", "demo", "local", "local:FILE")
+LOCAL: Final = "local"
+OTHERS: Final = ("scripted:FILE", "replay:RUN", "manual", "demo", LOCAL, f"{LOCAL}:FILE")
 
 # Imports wait until a model is named: the openai SDK takes half a second, which `demo` and `--help` need not pay.
 # ruff: noqa: PLC0415
@@ -132,7 +134,7 @@ def _manual(_: str, overrides: _Overrides, __: _Notice) -> tuple[Backbone, Profi
 def _local(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.local import LocalBackbone, model_file
 
-    name = f"local:{argument}" if argument else "local"
+    name = f"{LOCAL}:{argument}" if argument else LOCAL
     file = model_file(argument)
     values = {
         "model": "local",
@@ -148,8 +150,8 @@ def _local(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Backb
 
 
 _Maker = Callable[[str, _Overrides, _Notice], tuple[Backbone, Profile]]
-_WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay, "local": _local}
-_PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo, "local": _local}
+_WITH_ARGUMENT: Final[Mapping[str, _Maker]] = {"scripted": _scripted, "replay": _replay, LOCAL: _local}
+_PLAIN: Final[Mapping[str, _Maker]] = {"manual": _manual, "demo": _demo, LOCAL: _local}
 _EXAMPLES: Final = {
     "scripted": "for example scripted:turns.jsonl",
     "replay": "for example replay:runs/mine",

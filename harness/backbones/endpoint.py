@@ -19,9 +19,10 @@ import openai
 from harness.backbones import jsontext
 from harness.backbones.faults import Trouble, from_status
 from harness.backbones.jsontext import Body
-from harness.backbones.limiter import ANNOUNCED, Limiter, backoff
+from harness.backbones.limiter import ANNOUNCED, Limiter, backoff, clock
 from harness.backbones.profiles import Profile, is_loopback, read_key
-from harness.errors import BackboneError, HarnessError, QuotaExhausted
+from harness.errors import BackboneError, EndpointUnreached, HarnessError, QuotaExhausted
+from harness.text import duration
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class Endpoint:
         pause, tries, most = 0.0, 0, self.profile.tries
         while tries < most:
             tries += 1
-            self.limiter.enter(pause)
+            self._wait(pause, began)
             sent = time.monotonic()
             succeeded = False
             try:
@@ -93,7 +94,8 @@ class Endpoint:
             pause = self._pause(failure, tries, most, sent, began)
         count = f"{tries} {'try' if tries == 1 else 'tries'}"
         hint = "check --base-url, and whether the server runs" if failure.unreached else ""
-        given_up = BackboneError(f"{self.host}: {failure} ({count})", hint)
+        kind = BackboneError if self._reached else EndpointUnreached
+        given_up = kind(f"{self.host}: {failure} ({count})", hint)
         given_up.waited = time.monotonic() - began
         raise given_up
 
@@ -124,13 +126,20 @@ class Endpoint:
         self.limiter.stop()
         self._client.close()
 
+    def _wait(self, pause: float, began: float) -> None:
+        """Until a request may be sent. Raises BackboneError, with `waited` set, where everything is being stopped."""
+        try:
+            self.limiter.enter(pause)
+        except BackboneError as error:
+            error.waited = time.monotonic() - began
+            raise
+
     def _pause(self, trouble: Trouble, tries: int, most: int, sent: float, began: float) -> float:
         """Seconds that this worker waits before the next try; a shared wait holds the others as well."""
         wait = trouble.wait
         if wait is not None and wait > self.profile.max_wait:
-            error = QuotaExhausted(
-                f"{self.host}: {trouble}; it asks to wait {wait / 3600:.1f} hours", "go on later with --resume"
-            )
+            asked = f"it asks to wait until {clock(wait)} ({duration(wait)}), longer than model.max_wait"
+            error = QuotaExhausted(f"{self.host}: {trouble}; {asked}", "go on then with --resume")
             error.waited = time.monotonic() - began
             raise error
         grown = backoff(tries, self.profile.backoff, self.profile.backoff_max)

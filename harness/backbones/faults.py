@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from harness.backbones.limiter import retry_after
+from harness.backbones.limiter import LONGEST_WAIT, retry_after
 from harness.errors import BackboneError, ContextOverflow, HarnessError, KeyRejected, QuotaExhausted, RequestRejected
 
 RETRIED: Final = frozenset({408, 409, 425, 429})  # and every 5xx
@@ -115,6 +115,6 @@ def _line(value: Any) -> str:
 def _hinted(body: Any) -> float | None:
     found = _RETRY_HINT.search(body if isinstance(body, str) else orjson.dumps(body, default=str).decode())
     try:
-        return float(found[1] or found[2]) if found else None
+        return min(float(found[1] or found[2]), LONGEST_WAIT) if found else None
     except ValueError:
         return None

@@ -12,13 +12,14 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from harness.errors import BackboneError
-from harness.text import count_of
+from harness.text import count_of, duration
 
 SPREAD = 0.1  # workers let go together send within this share of their wait, at most MAX_SPREAD seconds
 MAX_SPREAD = 2.0
+LONGEST_WAIT = 1e9  # seconds, 31 years: what a clock can still name
 ANNOUNCED = 10.0  # waits of so many seconds or more are told to the user, at most one in as many seconds
 
 
@@ -60,8 +61,7 @@ class Limiter:
                 self._spread = min(MAX_SPREAD, SPREAD * seconds)
                 self._changed.notify_all()
         if announced:
-            clock = datetime.fromtimestamp(time.time() + seconds).strftime("%H:%M:%S")
-            self.tell(f"{why}: all requests wait until {clock} ({seconds:.0f} s)")
+            self.tell(f"{why}: all requests wait until {clock(seconds)} ({duration(seconds)})")
 
     def enter(self, seconds: float = 0.0) -> None:
         """Return after at least so many seconds, when nobody is held and there is room for a request.
@@ -119,6 +119,13 @@ class Limiter:
             self._changed.notify_all()
 
 
+def clock(seconds: float) -> str:
+    """The time of day, here, that it will be in so many seconds; with the date where that is another."""
+    now = datetime.now().astimezone()
+    then = now + timedelta(seconds=seconds)
+    return then.strftime("%H:%M:%S" if then.date() == now.date() else "%Y-%m-%d %H:%M")
+
+
 def backoff(tries: int, first: float, most: float) -> float:
     """Seconds to wait after so many tries that failed: doubling from `first`, up to `most`, less up to a quarter."""
     doubled: float = min(most, first * 2.0 ** min(tries - 1, 60))
@@ -138,7 +145,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
         except ValueError:
             seconds = _until_date(text, now or datetime.now(UTC))
         if math.isfinite(seconds) and seconds > 0:
-            return seconds
+            return min(seconds, LONGEST_WAIT)
     return None
 
 

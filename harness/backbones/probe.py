@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from harness.backbones import jsontext
 from harness.backbones.http import HttpBackbone
 from harness.backbones.profiles import Profile
 from harness.errors import HarnessError
-from harness.messages import AttemptKey, Entry, Reply, Request, ToolSpec
+from harness.messages import AttemptKey, Backbone, Entry, Reply, Request, ToolSpec
 
 _QUESTION: Final = "Call the tool `report` with the number 7."
 _TOOL: Final = ToolSpec(
@@ -39,16 +39,32 @@ class Probe:
         return asdict(self)
 
 
+class Probed(Backbone, Protocol):
+    """A model that knows its server's context window."""
+
+    def window(self) -> int | None:
+        """Tokens, None where the server doesn't say."""
+        ...
+
+
 def probe(profile: Profile) -> Probe:
-    """Ask once, without retries. Raises UserError where the key is missing; everything else is in the result."""
+    """Ask a profile's endpoint once, without retries.
+
+    Raises UserError where the key is missing; everything else is in the result.
+    """
     once = replace(profile, tries=1, timeout=min(profile.timeout, 120.0))
     with closing(HttpBackbone(once)) as model:
-        window = model.window()
-        asked = Request(AttemptKey("probe", 0, 0), 1, _QUESTION, (Entry("user", _QUESTION),), (_TOOL,), "required")
-        try:
-            reply = model.complete(asked)
-        except HarnessError as error:
-            return Probe(error=str(error), window=window)
+        return probe_model(model)
+
+
+def probe_model(model: Probed) -> Probe:
+    """Ask a model once; what goes wrong is in the result."""
+    window = model.window()
+    asked = Request(AttemptKey("probe", 0, 0), 1, _QUESTION, (Entry("user", _QUESTION),), (_TOOL,), "required")
+    try:
+        reply = model.complete(asked)
+    except HarnessError as error:
+        return Probe(error=str(error), window=window)
     return Probe(
         seconds=reply.latency,
         tools=bool(reply.entry.calls),

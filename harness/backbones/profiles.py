@@ -139,6 +139,14 @@ def read_key(profile: Profile) -> str | None:
     return key
 
 
+def model_settings(given: dict[str, Any]) -> Mapping[str, Any]:
+    """Take what concerns the model's profile out of the settings given with --set. Raises UserError."""
+    table = given.pop("model", {})
+    if not isinstance(table, Mapping):
+        raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
+    return table
+
+
 def _check_endpoint(url: str) -> None:
     """Raise Unfit for what is no address of an API, or holds what would be a secret in a manifest."""
     try:

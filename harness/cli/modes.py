@@ -48,7 +48,7 @@ def command(name: str | None, as_json: bool) -> None:
 def settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Dotted keys with their values, as `--set` takes them."""
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             yield from settings(value, f"{prefix}{key}.")
         else:
             yield prefix + key, "none" if value is None else plain(json.dumps(value, ensure_ascii=False))

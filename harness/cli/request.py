@@ -10,7 +10,7 @@ from typing import Any
 
 from exporter import Export
 from harness.backbones import OTHERS, Profile, load_profile, make_backbone, make_own, takes_settings
-from harness.backbones.profiles import bare_profile
+from harness.backbones.profiles import bare_profile, model_settings
 from harness.budget import Budget
 from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
@@ -95,9 +95,7 @@ class Request:
         flags = {"count": self.agents, "fuse": self.fuse}
         agents = {"agents": {key: value for key, value in flags.items() if value is not None}}
         settings = merge(agents, parse_assignments(self.assignments))
-        of_model = settings.pop("model", {})
-        if not isinstance(of_model, Mapping):
-            raise UserError("--set model takes a key of the profile", "for example: --set model.effort=low")
+        of_model = model_settings(settings)
         budget = _budget(settings.pop("run", {}))
         modes = [load_mode(name, settings) for name in self.modes]
         for mode in modes:

@@ -20,6 +20,7 @@ from harness.spill import Spills
 from sandbox import Sandbox, SandboxFileError
 
 _LEAST_SECONDS = 0.1  # for a call
+_LONGEST_MISTAKE = 2_000  # characters
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,9 @@ def parse_arguments(text: str) -> dict[str, Any] | None:
 
 
 def mistake(kind: str, text: str) -> Observation:
-    """A result that tells the model what it did wrong."""
+    """A result that tells the model what it did wrong; a text that quotes too much of it keeps its ends."""
+    if len(text) > _LONGEST_MISTAKE:
+        text = f"{text[: _LONGEST_MISTAKE // 2]} … {text[-_LONGEST_MISTAKE // 2 :]}"
     return Observation(text=f"[error: {text}]", error=kind)
 
 

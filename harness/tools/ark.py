@@ -12,7 +12,7 @@ from typing import Any
 from harness.modes import Neighbors
 from harness.observe import Observation
 from harness.tools import Tool
-from harness.tools.graph import Graph
+from harness.tools.graph import Graph, within
 from harness.tools.graph_tools import NEIGHBORS_MOST, SEARCH_MOST, GraphTool, around, make_spec
 from harness.tools.listing import label, search_results
 
@@ -112,7 +112,7 @@ def _add_to_answer(graph: Graph, selection: Selection) -> GraphTool:
         ("answer_nodes",),
     )
 
-    def run(arguments: Mapping[str, Any], _: int) -> Observation:
+    def run(arguments: Mapping[str, Any], cap: int) -> Observation:
         added, unknown = [], []
         for chosen in arguments["answer_nodes"]:
             if not graph.has(chosen["node_index"]):
@@ -126,7 +126,7 @@ def _add_to_answer(graph: Graph, selection: Selection) -> GraphTool:
         lines = [done, *added]
         if unknown:
             lines.append(f"\nThe following indices were not found in the graph: {unknown}")
-        return Observation("\n".join(lines))
+        return Observation(within("\n".join(lines), cap))
 
     return GraphTool(spec, run)
 
@@ -138,9 +138,9 @@ def _finish(selection: Selection) -> GraphTool:
         {"comment": {"type": "string", "description": "anything left to say"}},
     )
 
-    def run(arguments: Mapping[str, Any], _: int) -> Observation:
+    def run(arguments: Mapping[str, Any], cap: int) -> Observation:
         comment = arguments.get("comment")
         said = f" Agent's comment: {comment}" if comment else ""
-        return Observation(f"Exploration finished.{said}", answer=selection.nodes)
+        return Observation(within(f"Exploration finished.{said}", cap), answer=selection.nodes)
 
     return GraphTool(spec, run)

@@ -105,6 +105,11 @@ def page(text: str, offset: int, cap: int, what: str) -> Observation:
     return Observation(f"{text[offset:end]}\n{note}", cut=cut_record(left_out))
 
 
+def within(text: str, cap: int) -> str:
+    """A text that repeats what the model said, as far as there is room."""
+    return text if len(text) <= cap else f"{text[:cap]}…"
+
+
 def cut_record(characters: int) -> dict[str, Any]:
     """What a trajectory says of a result that leaves out so many characters, which lie in no file."""
     return {"lines": 0, "characters": characters, "spill": None, "spilled_bytes": 0}

@@ -202,6 +202,15 @@ def test_the_turn_granted_at_the_time_limit_has_time_to_answer(run: Run) -> None
     assert words.requests[1].time_left == 120.0
 
 
+def test_what_a_record_waits_for_is_no_time_of_the_attempt() -> None:
+    account = Account(threading.Event(), lambda _: None)
+    before = account.times().wall
+    assert account.times().wall > before
+    account.stop()
+    assert account.times() == account.times()
+    assert account.finished is not None and account.finished >= account.started
+
+
 def test_waits_before_a_failure_are_not_working_time(biogo: Export, bwrap: Backend, tmp_path: Path) -> None:
     account = Account(threading.Event(), lambda _: None)
     error = BackboneError("gave up")

@@ -50,15 +50,16 @@ def test_a_sandbox_lost_under_a_command_is_retried_once() -> None:
     assert not AgentState("q", 0, tuple(lost)).is_open("infra")
 
 
-def test_a_rejected_request_is_asked_again_by_a_later_session_only() -> None:
-    rejected = [record("backbone_error", number, request_rejected=1) for number in range(4)]
+@pytest.mark.parametrize("why", ["request_rejected", "endpoint_unreached"])
+def test_a_question_that_never_came_to_the_model_is_asked_again_by_a_later_session_only(why: str) -> None:
+    rejected = [record("backbone_error", number, **{why: 1}) for number in range(4)]
     for count in range(1, 5):
         asked = AgentState("q", 0, tuple(rejected[:count]))
         assert not asked.is_open("infra")
         assert asked.is_open("infra", anew=True)
         assert not asked.is_open("none", anew=True)
     then = AgentState("q", 0, (*rejected, record("backbone_error", 4), record("backbone_error", 5)))
-    assert then.is_open("infra"), "a rejected request is no retry"
+    assert then.is_open("infra"), "what was never asked is no retry"
 
 
 def test_lines_come_back_as_they_were(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from exporter import Export
 from harness.backbones.http import HttpBackbone
-from harness.errors import BackboneError, RequestRejected
+from harness.errors import BackboneError, EndpointUnreached, RequestRejected
 from harness.ledger import AttemptRecord
 from harness.messages import Reply, Request
 from harness.questions import Question
@@ -91,6 +92,33 @@ def test_a_failed_attempt_costs_nothing_only_where_prices_are_known(
     config = make(Words([BackboneError("down")]), count=1, retry="none", cost_of=lambda _: price)
     _, notes = run(config)
     assert [record.cost for record in notes.records] == [cost]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_endpoint_that_never_was_there_stops_the_run_and_resume_goes_on(make: Make, workers: int) -> None:
+    with socket.socket() as held:  # bound, not listening: refused, and taken by nobody else
+        held.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{held.getsockname()[1]}/v1"
+        config = make([], count=8, workers=workers)
+        for resume in (False, True, True, True):
+            notes, backbone = Notes(), HttpBackbone(profile(url))
+            with pytest.raises(EndpointUnreached, match=r"connection failed: .*refused.*\(3 tries\)") as error:
+                execute(replace(config, resume=resume, backbone=backbone), notes)
+            assert "whether the server runs" in error.value.hint
+            assert {record.stop_reason for record in notes.records} <= {"backbone_error", "interrupted"}
+            assert 1 <= len(notes.records) <= workers + 1
+    outcome, _ = run(replace(config, resume=True, backbone=Words([says("ANSWER: [1]")])))
+    assert (outcome.scored, outcome.failed) == (8, 0)
+
+
+def test_an_endpoint_that_is_not_there_any_more_stops_a_resumed_run_too(make: Make) -> None:
+    config = make([says("ANSWER: [1]")], count=1)
+    run(config)
+    more = replace(config, resume=True, questions=make([], count=4).questions)
+    backbone = Words([EndpointUnreached("connection refused")])
+    with pytest.raises(EndpointUnreached):
+        execute(replace(more, backbone=backbone, workers=1), Notes())
+    assert len(backbone.requests) == 1
 
 
 def test_many_workers_stop_at_the_second_rejection(make: Make) -> None:

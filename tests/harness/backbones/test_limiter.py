@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 import threading
 import time
 from datetime import UTC, datetime
 
 import pytest
 
-from harness.backbones.limiter import Limiter, backoff, retry_after
+from harness.backbones.limiter import Limiter, backoff, clock, retry_after
 from harness.errors import BackboneError
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -26,6 +27,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         ({"retry-after": "-5"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e300"}, 1e9),
         ({"retry-after": "soon"}, None),
         ({"retry-after": ""}, None),
         ({"retry-after-ms": "what", "retry-after": "2"}, 2.0),
@@ -40,6 +42,12 @@ def test_backoff_doubles_with_jitter_up_to_a_limit():
         waits = [backoff(tries, 1.0, 60.0) for _ in range(200)]
         assert all(0.75 * whole <= wait <= whole for wait in waits)
         assert len(set(waits)) > 1
+
+
+def test_a_time_of_day_has_its_date_where_that_is_not_todays():
+    assert re.fullmatch(r"\d\d:\d\d:\d\d", clock(0.0))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", clock(30 * 3600.0))
+    assert clock(1e9) > clock(9e8)
 
 
 def test_one_hold_holds_all():
@@ -146,4 +154,4 @@ def test_a_long_hold_is_announced_once_with_its_end():
         limiter.hold(3600, "host: status 429")
     assert len(told) == 1
     assert told[0].startswith("host: status 429: all requests wait until ")
-    assert "3600 s" in told[0]
+    assert "(1:00:00)" in told[0]

@@ -131,6 +131,17 @@ def test_a_run_over_biogo(biogo: Export, bwrap: Any, tmp_path: Path) -> None:
 
 
 @real
+def test_it_can_be_probed_as_an_endpoint_can() -> None:
+    before = set(servers())
+    done = run_cli("models", "local", "--probe", "--json")
+    assert done.code == 0, done
+    found = json.loads(done.stdout)
+    assert (found["tools"], found["arguments"], found["window"], found["error"]) == (True, True, 8192, None)
+    assert set(found["usage"]) >= {"input", "output"}
+    assert set(servers()) <= before
+
+
+@real
 def test_a_server_ends_with_its_harness_however_that_ends() -> None:
     program = (
         "import time; from harness.backbones import make_backbone; model = make_backbone('local');"

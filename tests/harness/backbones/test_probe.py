@@ -5,6 +5,7 @@ import json
 from harness.backbones.probe import probe
 from tests.support.server import ScriptedServer, call, refuse, say
 from tests.support.talk import profile
+from tests.support.voices import Responses
 
 
 def ask(*behaviours, models=None, **values):
@@ -28,6 +29,20 @@ def test_an_endpoint_that_can_do_everything():
     assert found.seconds is not None and found.seconds > 0
     assert (server.count, server.requests[0].body["tool_choice"]) == (1, "required")
     json.dumps(found.as_dict())
+
+
+def test_either_api_is_probed_in_its_own_form():
+    usage = {"input_tokens": 60, "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 9}}
+    reply = Responses().calls(("a", "report", '{"number": 7}'), usage=usage)
+    found, server = ask(reply, api="responses", effort="low")
+    assert (found.tools, found.arguments, found.reasoning) == (True, True, True)
+    assert found.usage == ("input", "output", "reasoning")
+    assert (server.requests[0].path, server.requests[0].body["reasoning"]) == ("/v1/responses", {"effort": "low"})
+    found, server = ask(Responses().says("The number is 7."), api="responses")
+    assert (found.tools, found.reasoning, server.requests[0].body["tool_choice"]) == (False, True, "required")
+    found, server = ask(say('{"name": "report", "arguments": {"number": 7}}'), api="prompted")
+    assert (found.tools, found.arguments) == (True, True)
+    assert "response_format" in server.requests[0].body
 
 
 def test_an_endpoint_that_can_do_little():

@@ -49,6 +49,20 @@ class TestModels:
         found = json.loads(as_json.stdout)
         assert (found["tools"], found["window"], found["error"]) == (True, 4096, None)
 
+    def test_settings_go_over_the_profile(self) -> None:
+        done = run_cli("models", "gpt-5.2", "--set", "model.effort=low", "--set", "model.prices.input=3", "--json")
+        found = json.loads(done.stdout)
+        assert (found["effort"], found["prices"]["input"], found["prices"]["output"]) == ("low", 3.0, 14.0)
+        assert "extra_body = {}" in run_cli("models", "gpt-5.2").stdout.splitlines()
+        with ScriptedServer([refuse(500)]) as server:
+            flags = ("--base-url", server.url, "--set", "model.api=responses", "--probe", "--json")
+            run_cli("models", "m", *flags)
+        assert server.requests[0].path == "/v1/responses"
+        mistake(
+            run_cli("models", "gpt-5.2", "--set", "limits.turns=3"), "limits is no setting of a model", "effort=low"
+        )
+        mistake(run_cli("models", "--set", "model.effort=low"), "need the NAME of a model", "gpt-5.2")
+
     def test_a_probe_that_fails_is_infrastructure(self) -> None:
         with ScriptedServer(by_turn([refuse(500, "out of order")])) as server:
             flags = ("models", "m", "--base-url", server.url, "--probe")
@@ -63,3 +77,4 @@ class TestModels:
 
     def test_an_unknown_model(self) -> None:
         mistake(run_cli("models", "gpt-52"), "unknown model 'gpt-52'", "gpt-5.2")
+        mistake(run_cli("models", "demo", "--probe"), "model 'demo' is no profile", "asked without an endpoint")

@@ -352,7 +352,7 @@ class TestMistakes:
             (["--set", "limits.turns=0"], "limits: turns is 0; it must be at least 1", "the default is 300"),
             (["--set", "model.window=10"], "window is 10; it must be at least 1,000", "the default is none"),
             (
-                ["--base-url", "localhost:8000"],
+                ["--model", "m", "--base-url", "localhost:8000"],
                 "'localhost:8000' is not an http or https URL",
                 "http://localhost:8000/v1",
             ),
