@@ -250,14 +250,13 @@ def _programs(target: _Target) -> str:
     if target.spec.programs == "all":
         return ""
     names = " -o ".join(f"-name '{name}'" for name in _INTERPRETERS)
-    stand_ins = STAND_INS if isinstance(target.sandbox, OneProgramSandbox) else ()
-    others = " ".join(f"! -path {path}" for path in stand_ins)
+    others = second = ""
+    if isinstance(target.sandbox, OneProgramSandbox):
+        others = " ".join(f"! -path {path}" for path in STAND_INS)
+        second = "{ python3 -c pass; python -c 'print(\"a second program was run\")'; } 2>/dev/null"
     return target.said(
         f"""
-        for program in {" ".join(stand_ins)}; do
-            python3 -c pass
-            $program -c 'print("a second program was run")'
-        done 2>/dev/null
+        {second}
         find / -xdev -type f \\( {names} \\) ! -path '/proc/*' {others} 2>/dev/null | sed 's/$/ is there/'
         for folder in {" ".join(_WRITABLE)}; do
             echo '#!/bin/bash' > $folder/probe && chmod +x $folder/probe

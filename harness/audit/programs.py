@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from harness.audit.flow import Analysis, analyse
+from harness.audit.flow.values import Scope
 from harness.audit.suspicion import of_program
 from harness.audit.workbench import SCRATCH, Reading, Run, Source, Workbench
 
@@ -64,6 +65,7 @@ class History:
     _known: dict[Source, tuple[Analysis, dict[str, Source]]] = field(default_factory=dict)
     _found: list[Program | None] = field(default_factory=list)
     _current: list[_Earlier] = field(default_factory=list)
+    _session: Scope = field(default_factory=Scope)
 
     def __post_init__(self) -> None:
         self._bench = Workbench(self._examine)
@@ -78,7 +80,7 @@ class History:
         """Follow a call that is a program by itself (an interpreter that lives on)."""
         self._found, self._current = [], []
         run = Run(Source(code), None)
-        for name, text in self._examine(run):
+        for name, text in self._examine(run, self._session):
             self._bench.write(name, Source(text))
         return Call(Reading(runs=[run], python=1), tuple(self._found))
 
@@ -87,13 +89,14 @@ class History:
         for program in self._current:
             program.failed = failed
 
-    def _examine(self, run: Run) -> Sequence[tuple[str, str]]:
+    def _examine(self, run: Run, session: Scope | None = None) -> Sequence[tuple[str, str]]:
         modules = self._modules()
         known, used = self._known.get(run.source, (None, {}))
         if known is not None and all(modules.get(name) == source for name, source in used.items()):
             self._found.append(None)
             return known.written
-        analysis = analyse(run.source.text, run.arguments, {name: source.text for name, source in modules.items()})
+        sources = {name: source.text for name, source in modules.items()}
+        analysis = analyse(run.source.text, run.arguments, sources, session)
         self._known[run.source] = analysis, {name: modules[name] for name in analysis.modules}
         classes = set(analysis.operations)
         if any(self.seen(number) for number in analysis.ids):

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox import Backend, Limits, OneProgramBackend, ProgramRun, SandboxLost, Spec
+from sandbox import Backend, Limits, OneProgramBackend, ProgramRun, SandboxLost, Spec, probe
 from sandbox.contract import GiB, MiB
-from sandbox.one_program import OneProgramSandbox
+from sandbox.one_program import OneProgramSandbox, _Broker
 from sandbox.program_request import code_of, quoted
 from tests.support.sandboxes import alone, ancestors, command_lines, run, sleepers, still_works, text
 from tests.support.waiting import wait_until
@@ -192,6 +192,17 @@ def test_there_is_no_interpreter_here(fresh: Open) -> None:
             "cat /sandbox/bin/python3",
         ):
             assert run(sandbox, command).exit_code == 1
+
+
+def test_the_probe_tries_a_second_program(kind: Backend, graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def programs() -> tuple[bool, str]:
+        backend = OneProgramBackend(kind, lambda _: None)
+        results = {each.name: each for each in probe(backend, Spec(graph, limits=SMALL, programs="shell"), [])}
+        return results["programs"].passed, results["programs"].detail
+
+    assert programs() == (True, "what the mode asks for")
+    monkeypatch.setattr(_Broker, "_used", property(lambda _: False, lambda *_: None), raising=False)
+    assert programs() == (False, "a second program was run")
 
 
 def test_what_streams_is_of_any_size(fresh: Open) -> None:

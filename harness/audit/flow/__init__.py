@@ -13,7 +13,7 @@ from harness.audit.flow.expressions import EXPRESSIONS
 from harness.audit.flow.machine import Machine, OutOfSteps
 from harness.audit.flow.statements import STATEMENTS
 from harness.audit.flow.syntax import parse_python
-from harness.audit.flow.values import Value
+from harness.audit.flow.values import Scope, Value
 
 OPERATIONS = ("node_scan", "one_hop", "multi_hop", "set_operation", "ranking", "id_check")
 
@@ -31,12 +31,22 @@ class Analysis:
     tree: ast.Module | None = None
 
 
-def analyse(source: str, arguments: Sequence[str] = (), modules: Mapping[str, str] | None = None) -> Analysis:
-    """Follow a program. `modules` are the sources of the agent's own modules that it may import."""
+def analyse(
+    source: str,
+    arguments: Sequence[str] = (),
+    modules: Mapping[str, str] | None = None,
+    session: Scope | None = None,
+) -> Analysis:
+    """Follow a program. `modules` are the sources of the agent's own modules that it may import.
+
+    `session` has the names that earlier programs left in the same interpreter, and gets this one's.
+    """
     tree = parse_python(source)
     if tree is None:
         return Analysis()
     machine = Machine(EXPRESSIONS, STATEMENTS, apply, modules or {})
+    if session is not None:
+        machine.scope = session
     given = [v.constant(text) for text in arguments]
     whole = v.join(*given)
     machine.scope.names["sys.argv"] = Value(whole.tags | v.SEQUENCE, whole.ids)

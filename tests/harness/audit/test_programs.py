@@ -76,6 +76,23 @@ def test_a_program_given_to_an_interpreter() -> None:
     assert (program.lines, program.python) == (4, True)
 
 
+def test_an_interpreter_knows_what_earlier_calls_defined() -> None:
+    load = "around = {}\nfor line in open('/graph/edges/00.tsv'):\n    a, b = line.split()\n"
+    load += "    around.setdefault(int(a), []).append(int(b))"
+    attempt = history()
+    calls = [load, "near = around[12]", "far = {m for n in near for m in around[n]}", "sorted(far)"]
+    found = [program for code in calls for program in attempt.python(code).programs]
+    assert [program.classes & {"one_hop", "multi_hop"} for program in found if program] == [
+        set(),
+        {"one_hop"},
+        {"multi_hop"},
+        set(),
+    ]
+    (fresh,) = attempt.bash("python3 -c 'print(around[12])'").programs
+    assert fresh is not None
+    assert not fresh.classes, "another interpreter"
+
+
 def test_sessions_are_read_in_order() -> None:
     calls = sessions()["05-failing-first"]
     assert [call.exit_code for call in calls] == [1, 0, 0]
