@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import orjson
 
 from harness.files import append_whole
+from harness.text import shorten
 
 SCHEMA_VERSION = 1
 LEDGER = "attempts.jsonl"
@@ -89,14 +90,37 @@ class AttemptRecord:
 
     @classmethod
     def from_table(cls, table: dict[str, Any]) -> AttemptRecord:
-        """Read a line back; unknown keys (of a later version) are ignored."""
+        """Read a line back; unknown keys (of a later version) are ignored. Raises ValueError or TypeError."""
         known = {key: value for key, value in table.items() if key in cls.__dataclass_fields__}
+        for key, value in known.items():
+            if not _fits(key, value):
+                raise ValueError(f"its {key} can't be {shorten(repr(value), _SHOWN)}")
         return cls(**{**known, "ids": tuple(known.get("ids", ())), "times": Times(**known.get("times", {}))})
 
     @property
     def is_infrastructure(self) -> bool:
         """Whether this attempt failed for reasons that are neither the agent's nor the model's."""
         return self.stop_reason in INFRASTRUCTURE
+
+
+# What stands in the fields of a line: the type of a value, or of the values that a list or an object holds.
+_PLAIN = {
+    "query_id": str, "agent": int, "attempt": int, "limit": str | None, "error": str | None, "turns": int,
+    "cost": float | int | None, "started": float | int, "finished": float | int, "trajectory": str,
+}  # fmt: skip
+_HELD = {"usage": int | None, "times": float | int, "counts": int, "answer": list}
+_SHOWN = 40  # characters of a value that is refused
+
+
+def _fits(key: str, value: object) -> bool:
+    """Whether a field can hold a value that a damaged or foreign file has for it."""
+    if key == "stop_reason":
+        return value in STOP_REASONS
+    if key == "ids":
+        return isinstance(value, list) and all(isinstance(node, int) for node in value)
+    if key in _HELD:
+        return isinstance(value, dict) and all(isinstance(held, _HELD[key]) for held in value.values())
+    return key not in _PLAIN or isinstance(value, _PLAIN[key])
 
 
 class Ledger:
@@ -135,8 +159,11 @@ def read_ledger(run: Path) -> list[AttemptRecord]:
         if not line.endswith(b"\n"):
             break
         try:
-            records.append(AttemptRecord.from_table(orjson.loads(line)))
-        except (orjson.JSONDecodeError, TypeError) as error:
+            table = orjson.loads(line)
+            if not isinstance(table, dict):
+                raise TypeError("no JSON object")
+            records.append(AttemptRecord.from_table(table))
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path}:{number}: not an attempt: {error}") from None
     return records
 
