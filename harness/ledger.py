@@ -13,6 +13,7 @@ import orjson
 
 from harness.errors import EndpointUnreached, RequestRejected
 from harness.files import append_whole
+from harness.text import shorten
 
 SCHEMA_VERSION = 1
 LEDGER = "attempts.jsonl"
@@ -91,8 +92,11 @@ class AttemptRecord:
 
     @classmethod
     def from_table(cls, table: dict[str, Any]) -> AttemptRecord:
-        """Read a line back; unknown keys (of a later version) are ignored."""
+        """Read a line back; unknown keys (of a later version) are ignored. Raises ValueError or TypeError."""
         known = {key: value for key, value in table.items() if key in cls.__dataclass_fields__}
+        for key, value in known.items():
+            if not _fits(key, value):
+                raise ValueError(f"its {key} can't be {shorten(repr(value), _SHOWN)}")
         return cls(**{**known, "ids": tuple(known.get("ids", ())), "times": Times(**known.get("times", {}))})
 
     @property
@@ -104,6 +108,26 @@ class AttemptRecord:
     def was_never_asked(self) -> bool:
         """Whether the endpoint did not take a request of this attempt as it was, or was not there."""
         return any(self.counts.get(name) for name in _NEVER_ASKED)
+
+
+# What stands in the fields of a line: the type of a value, or of the values that a list or an object holds.
+_PLAIN = {
+    "query_id": str, "agent": int, "attempt": int, "limit": str | None, "error": str | None, "turns": int,
+    "cost": float | int | None, "started": float | int, "finished": float | int, "trajectory": str,
+}  # fmt: skip
+_HELD = {"usage": int | None, "times": float | int, "counts": int, "answer": list}
+_SHOWN = 40  # characters of a value that is refused
+
+
+def _fits(key: str, value: object) -> bool:
+    """Whether a field can hold a value that a damaged or foreign file has for it."""
+    if key == "stop_reason":
+        return value in STOP_REASONS
+    if key == "ids":
+        return isinstance(value, list) and all(isinstance(node, int) for node in value)
+    if key in _HELD:
+        return isinstance(value, dict) and all(isinstance(held, _HELD[key]) for held in value.values())
+    return key not in _PLAIN or isinstance(value, _PLAIN[key])
 
 
 class Ledger:
@@ -142,8 +166,11 @@ def read_ledger(run: Path) -> list[AttemptRecord]:
         if not line.endswith(b"\n"):
             break
         try:
-            records.append(AttemptRecord.from_table(orjson.loads(line)))
-        except (orjson.JSONDecodeError, TypeError) as error:
+            table = orjson.loads(line)
+            if not isinstance(table, dict):
+                raise TypeError("no JSON object")
+            records.append(AttemptRecord.from_table(table))
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path}:{number}: not an attempt: {error}") from None
     return records
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,6 +18,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold
@@ -69,11 +71,11 @@ class Display:
         if bar and self.console.is_terminal:
             self._progress = Progress(
                 BarColumn(bar_width=20),
-                MofNCompleteColumn(),
-                _TallyColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(compact=True),
-                TextColumn("{task.description}"),
+                MofNCompleteColumn(table_column=_one_line()),
+                _TallyColumn(table_column=_one_line()),
+                TimeRemainingColumn(compact=True, table_column=_one_line()),
+                TextColumn("left", table_column=_one_line()),
+                TextColumn("{task.description}", table_column=_one_line()),
                 console=self.console,
             )
 
@@ -168,7 +170,7 @@ class RunListener:
         if record.agent:
             start += f" agent {record.agent + 1}"
         width = self._console.width if self._console.is_terminal else _PLAIN_WIDTH
-        room = max(_NARROWEST, width - len(start) - len(answer) - len(end) - 6)
+        room = max(_NARROWEST, width - cell_len(start) - cell_len(answer) - cell_len(end) - 6)
         return f"{start}  {shorten(question.text, room)}  {answer}  {end}"
 
     def _mark(self, record: AttemptRecord, question: Question, verdict: str, final: bool) -> str:
@@ -191,10 +193,17 @@ class RunListener:
         self._console.print(Text(text), soft_wrap=True)
 
 
+def _one_line() -> Column:
+    """A bar's part that is cut, not wrapped, where the terminal is too narrow."""
+    return Column(no_wrap=True, overflow="ellipsis")
+
+
 class _TallyColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         tally: Tally = task.fields["tally"]
-        parts = [f"hits {tally.hits}/{tally.answered}", f"{number(tally.tokens)} tokens"]
+        parts = [f"hits {tally.hits}/{tally.answered}"]
+        if tally.tokens:
+            parts.append(f"{number(tally.tokens)} tokens")
         if tally.cost:
             parts.append(money(tally.cost))
         if tally.failed:

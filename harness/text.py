@@ -77,6 +77,6 @@ def once(notice: Callable[[str], None]) -> Callable[[str, int, int], None]:
     def progress(stage: str, _: int, __: int) -> None:
         if stage not in told:
             told.add(stage)
-            notice(f"building the {stage} of the graph, once")
+            notice(f"preparing the graph, once: {stage}")
 
     return progress

@@ -59,8 +59,8 @@ class Limits:
     def __post_init__(self) -> None:
         if self.memory < self.scratch + GiB:
             raise ValueError(
-                f"sandbox.memory is {self.memory} bytes; it must be at least sandbox.scratch + 1 GiB"
-                f" = {self.scratch + GiB}"
+                f"sandbox.memory is {self.memory // MiB:,} MiB; it must be at least sandbox.scratch + 1 GiB,"
+                f" {(self.scratch + GiB) // MiB:,} MiB"
             )
 
 

@@ -11,7 +11,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness.audit import Audit, audit_run
-from harness.cli.options import data_dir_option, json_option
+from harness.cli.options import AtLeastOne, data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.cli.torn import tell_torn
 from harness.errors import UserError
@@ -24,9 +24,7 @@ _FIFTHS = [f"in fifth {part}" for part in range(1, 6)]
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, metavar="RUN|PARENT...", type=click.Path(path_type=Path))
-@click.option(
-    "--processes", type=click.IntRange(min=1), metavar="N", help="Default: one, and as many as CPUs for large runs."
-)
+@click.option("--processes", type=AtLeastOne(), metavar="N", help="Default: one, and as many as CPUs for large runs.")
 @data_dir_option
 @json_option
 def command(folders: tuple[Path, ...], processes: int | None, data_dir: Path | None, as_json: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -60,6 +61,23 @@ def name_variables(command: click.Command, prefix: str) -> None:
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
             name_variables(inner, f"{prefix}_{name.upper()}")
+
+
+def check_variables(command: click.Command, prefix: str) -> None:
+    """Raise UserError for a variable that begins as those of this command's flags do and is none of them."""
+    known = list(_variables(command))
+    for variable in sorted(os.environ):
+        if variable.startswith(f"{prefix}_") and variable not in known:
+            raise UserError(f"no flag has the variable {variable}", hint(variable, known, "variables"))
+
+
+def _variables(command: click.Command) -> Iterator[str]:
+    for option in command.params:
+        if isinstance(option, click.Option) and isinstance(option.envvar, str):
+            yield option.envvar
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from _variables(inner)
 
 
 def flag_key(option: click.Option) -> str:

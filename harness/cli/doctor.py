@@ -12,6 +12,7 @@ from harness.doctor import Report, SandboxReport, examine
 from harness.graphs import data_directory
 
 NOTHING_WORKS = 1
+_TOLD = {"kind", "kernel"}  # of what is known of a sandbox: in the same output already
 
 
 @click.command()
@@ -36,13 +37,16 @@ def command(data_dir: Path | None, as_json: bool) -> int:
 
 
 def _rows(report: Report) -> list[tuple[str, str, str]]:
-    rows = []
-    for each in report.sandboxes:
-        rows += _sandbox_rows(each)
+    rows: list[tuple[str, str, str]] = []
+    told = {each.error for each in report.sandboxes}
     for finding in report.findings:
+        if finding.state == "missing" and finding.detail in told:
+            continue  # a sandbox's row says the same
         rows.append((finding.state, finding.name, finding.detail))
         if finding.hint:
             rows.append(("", "", f"hint: {finding.hint}"))
+    for each in report.sandboxes:
+        rows += _sandbox_rows(each)
     return rows
 
 
@@ -50,7 +54,8 @@ def _sandbox_rows(report: SandboxReport) -> list[tuple[str, str, str]]:
     name = f"sandbox {report.kind}"
     if report.found is None:
         return [("missing", name, report.error), ("", "", f"hint: {report.hint}")]
-    details = ", ".join(f"{key} {_brief(value)}" for key, value in report.found.items() if key != "kind" and value)
+    found = {key.replace("_", " "): value for key, value in report.found.items() if key not in _TOLD and value}
+    details = ", ".join(f"{key} {_brief(value)}" for key, value in found.items())
     failed = [result for result in report.probe if not result["passed"]]
     rows = [("missing" if failed else "ok", name, details)]
     if not failed:
@@ -61,6 +66,6 @@ def _sandbox_rows(report: SandboxReport) -> list[tuple[str, str, str]]:
 
 def _brief(value: object) -> str:
     """A hash is told by its beginning; the whole of it is in --json."""
-    text = str(value)
+    text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     digest = text.rpartition(":")[2]
     return digest[:12] if len(digest) == 64 and digest.isalnum() else text

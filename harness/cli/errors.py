@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import errno
 import importlib
+import sys
 from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
 
+from harness.cli import STOPPED
 from harness.config import config_path
 from harness.errors import HarnessError, InfrastructureError, KeyRejected, RequestRejected
 from harness.suggest import did_you_mean
 from harness.suggest import hint as suggestion
 from harness.text import line
 
-USER, INFRASTRUCTURE, INTERRUPTED = 2, 3, 130
+USER, INFRASTRUCTURE, INTERRUPTED = 2, 3, STOPPED
 
 # Folders and files that can't be read or written, and a full disk: the user's to change.
 _DISK = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}
+
+
+class Stopped(Exception):
+    """Ctrl-C: nobody's mistake."""
 
 
 class Problem(NamedTuple):
@@ -42,7 +48,10 @@ def report(error: Exception, command: str = "harness") -> int | None:
     if problem is None:
         return None
     hint = problem.hint or (f"see {command} --help" if problem.code == USER else "")
-    click.echo(f"error: {line(problem.message)}", err=True)
+    if problem.code != INTERRUPTED:
+        click.echo(f"error: {line(problem.message)}", err=True)
+    else:  # a terminal has just shown ^C
+        click.echo(("\n" if sys.stderr.isatty() else "") + problem.message, err=True)
     if hint:
         click.echo(f"hint: {line(hint)}", err=True)
     return problem.code
@@ -50,7 +59,7 @@ def report(error: Exception, command: str = "harness") -> int | None:
 
 def explain(error: Exception) -> Problem | None:
     """The error in a person's terms, or None for what nobody raised on purpose."""
-    if isinstance(error, click.Abort):
+    if isinstance(error, Stopped | click.Abort):
         return Problem("stopped", "", INTERRUPTED)
     if isinstance(error, click.UsageError):
         return _usage(error)

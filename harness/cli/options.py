@@ -42,6 +42,19 @@ class Pairs(click.ParamType[dict[str, str]]):
         return pairs
 
 
+class AtLeastOne(click.IntRange):
+    """A whole number from 1 on."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"'{value}' is no whole number from 1 on", param, ctx)
+
+
 data_dir_option = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),

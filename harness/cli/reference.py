@@ -22,13 +22,14 @@ This page is generated from the commands: `python -m harness.cli.reference > doc
 | 1 | infrastructure failures in a run, or a limit of it reached; faults found by `check`; no sandbox for `doctor` |
 | 2 | a mistake in what was asked for: one line that says what, and a `hint:` |
 | 3 | infrastructure: a failed isolation probe, an exhausted quota |
-| 130 | stopped with Ctrl-C; the command that goes on is printed |
+| 130 | stopped with Ctrl-C or SIGTERM; the command that goes on is printed |
 
 Every flag has an environment variable and a key in the config file, named below each command. What is given on the
 command line goes before the environment, and that before the config file. The config file is the one that
 `HARNESS_CONFIG` names, else `config.toml` in the platform's folder for the settings of `kgshell`
 (`~/.config/kgshell/` on Linux). In the config file, `default_model` stands for `--model` and `data_dir` for
-`--data-dir` of every command, and the tables `[models.NAME]` are model profiles. An unknown key is an error.
+`--data-dir` of every command, and the tables `[models.NAME]` are model profiles. An unknown key is an error, and so is
+a variable that begins like those of a command and is none of them.
 """
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import sandbox
-from harness.cli.options import data_dir_option, json_option, sandbox_option
+from harness.cli.options import AtLeastOne, data_dir_option, json_option, sandbox_option
 from harness.cli.output import notice, print_json, table
 from harness.replay_causes import CAUSES
 from harness.replay_run import Difference, Plan, RunReplay, plan_replay, replay_run
@@ -26,7 +26,7 @@ _WIDTH = 110
 @click.command()
 @click.argument("folder", metavar="RUN|PARENT", type=click.Path(path_type=Path))
 @click.option("--query", "queries", multiple=True, metavar="ID", help="Only this question; may be given again.")
-@click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Attempts at a time.")
+@click.option("--workers", type=AtLeastOne(), default=2, show_default=True, help="Attempts at a time.")
 @click.option("--again", is_flag=True, help="Replay what an earlier replay did, too.")
 @click.option("--full", is_flag=True, help="Show every difference.")
 @sandbox_option

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import click
 
 from harness import __version__
-from harness.cli.defaults import name_variables, table_for
-from harness.cli.errors import report
+from harness.cli.defaults import check_variables, name_variables, table_for
+from harness.cli.errors import Stopped, report
 from harness.config import load_config
 
 # Command -> what the list of commands says. The command itself is `command` in harness/cli/<name>.py.
@@ -58,9 +58,16 @@ class Root(click.Group):
         if name in COMMANDS and not ctx.resilient_parsing:
             command = self.get_command(ctx, name)
             assert command is not None
+            check_variables(command, f"HARNESS_{name.upper()}")
             ctx.meta["harness.command"] = ["harness", *args]
             ctx.default_map = {name: table_for(command, name, load_config(), list(COMMANDS))}
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click itself would print an empty line and call it aborted
+            raise Stopped("stopped") from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

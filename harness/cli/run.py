@@ -12,11 +12,12 @@ import click
 import sandbox
 from harness.backbones import DEFAULT_MODEL
 from harness.cli.errors import INTERRUPTED
-from harness.cli.options import Names, data_dir_option, sandbox_option, set_option
+from harness.cli.options import AtLeastOne, Names, data_dir_option, sandbox_option, set_option
 from harness.cli.output import notice
 from harness.cli.plan import print_plan
 from harness.cli.request import Job, Request
 from harness.cli.score import print_scores
+from harness.cli.signals import ends_like_ctrl_c
 from harness.errors import InfrastructureError, UserError
 from harness.fuse import FUSIONS
 from harness.ledger import AttemptRecord, read_ledger
@@ -39,21 +40,21 @@ DEFAULT_WORKERS = 4
 @click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="See `harness models`.")
 @click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible endpoint instead of the profile's.")
 @click.option("--split", "splits", type=Names(), metavar="SPLIT,...", help="Default: test if there is one, else all.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Ask the first N questions.")
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Ask N questions drawn at random.")
+@click.option("--limit", type=AtLeastOne(), metavar="N", help="Ask the first N questions.")
+@click.option("--sample", type=AtLeastOne(), metavar="N", help="Ask N questions drawn at random.")
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="For --sample.")
 @click.option(
     "--queries", type=click.Path(path_type=Path), metavar="FILE", help="Ask the questions of this file (JSONL, CSV)."
 )
 @click.option(
     "--workers",
-    type=click.IntRange(min=1),
+    type=AtLeastOne(),
     default=DEFAULT_WORKERS,
     show_default=True,
     metavar="N",
     help="Questions at a time.",
 )
-@click.option("--agents", type=click.IntRange(min=1), metavar="N", help="Independent attempts per question.")
+@click.option("--agents", type=AtLeastOne(), metavar="N", help="Independent attempts per question.")
 @click.option("--fuse", type=click.Choice(FUSIONS), help="How the agents' answers become one.")
 @sandbox_option
 @click.option(
@@ -74,8 +75,8 @@ DEFAULT_WORKERS = 4
 def command(ctx: click.Context, /, **options: Any) -> int:
     """Ask an agent the questions of a graph and score its answers.
 
-    The run folder holds the manifest, the ledger of attempts, every trajectory and the scores. Ctrl-C stops cleanly;
-    --resume goes on without asking a finished question again.
+    The run folder holds the manifest, the ledger of attempts, every trajectory and the scores. Ctrl-C or SIGTERM
+    stops cleanly; --resume goes on without asking a finished question again.
 
     Limits of one attempt are settings of the mode (limits.…). Those of the whole run are --set run.tokens=N,
     run.cost=DOLLARS and run.seconds=N: at one of them no attempt starts any more and those in flight finish;
@@ -88,12 +89,17 @@ def command(ctx: click.Context, /, **options: Any) -> int:
       $ harness run --graph biogo --mode files --model my-model --base-url http://localhost:8000/v1
     """
     request = Request(**options)
+    with ends_like_ctrl_c():
+        return _asked(request, ctx.find_root().meta["harness.command"])
+
+
+def _asked(request: Request, typed: Sequence[str]) -> int:
     jobs = request.jobs()
     try:
         if request.dry_run:
             print_plan(jobs, request)
             return 0
-        return _run_all(jobs, request, ctx.find_root().meta["harness.command"])
+        return _run_all(jobs, request, typed)
     finally:
         for backbone in {id(job.backbone): job.backbone for job in jobs}.values():
             getattr(backbone, "close", lambda: None)()  # those that hold connections have it
@@ -112,9 +118,16 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
     try:
         parts = [_part(job, request, backend, display, len(jobs) > 1, resume, typed) for job, resume in resumes]
         outcomes = execute_all(parts)
-    except (InfrastructureError, sandbox.SandboxError, OSError, KeyboardInterrupt):
-        if any((job.out / MANIFEST).exists() for job in jobs):
+    except KeyboardInterrupt:
+        if not _begun(jobs):
+            raise
+        notice(f"stopped; to go on: {again}")
+        return INTERRUPTED
+    except (InfrastructureError, sandbox.SandboxError, OSError) as error:
+        if _begun(jobs):
             notice(f"to go on: {again}")
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(jobs[0].out)  # a full disk does not say which
         raise
     _report(jobs)
     if any(outcome.interrupted for outcome in outcomes):
@@ -124,6 +137,10 @@ def _run_all(jobs: Sequence[Job], request: Request, typed: Sequence[str]) -> int
     if limits:
         notice(f"stopped: {limits[0]}; to go on, raise it: {again}")
     return FAILURES if limits or any(outcome.failed for outcome in outcomes) else 0
+
+
+def _begun(jobs: Sequence[Job]) -> bool:
+    return any((job.out / MANIFEST).exists() for job in jobs)
 
 
 def _part(

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from harness.cli.options import data_dir_option
+from harness.cli.options import AtLeastOne, data_dir_option
 from harness.cli.output import notice, table
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
@@ -24,8 +24,8 @@ _MANY = 200  # trajectories that take a while to read
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
-@click.option("--agent", type=click.IntRange(min=1), metavar="N", help="Which agent, where there are several.")
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Which attempt. Default: the last.")
+@click.option("--agent", type=AtLeastOne(), metavar="N", help="Which agent, where there are several.")
+@click.option("--attempt", type=AtLeastOne(), metavar="N", help="Which attempt. Default: the last.")
 @click.option("--full", is_flag=True, help="Fold nothing.")
 @click.option("--no-classes", is_flag=True, help="In the list, read no trajectory to say what became of a miss.")
 @data_dir_option

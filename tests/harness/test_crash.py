@@ -82,16 +82,21 @@ def count(requests: list[Received], export: Export) -> Counter[str]:
     return Counter(texts[request.query.rsplit("Question: ", 1)[1].strip()] for request in requests)
 
 
-def test_ctrl_c_stops_cleanly_and_names_the_command_that_resumes(biogo: Export, bwrap: Backend, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_its_like_stop_cleanly_and_name_the_command_that_resumes(
+    biogo: Export, bwrap: Backend, tmp_path: Path, end: signal.Signals
+) -> None:
     out = tmp_path / "run"
     with ScriptedServer(by_turn([bash("sleep 30"), say("ANSWER: [1]")])) as server:
         process = start(biogo, out, server.url)
         assert server.wait_for(2, timeout=60)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(end)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in stderr
-    assert b"--resume" in stderr
-    assert str(out).encode() in stderr
+    assert b"error:" not in stderr
+    last = stderr.decode().splitlines()[-1]
+    assert last.startswith("stopped; to go on: harness run ")
+    assert last.endswith(f"--out {out} --resume")
     assert {record.stop_reason for record in read_ledger(out)} == {"interrupted"}
     assert list(check_run(out)) == []

@@ -95,6 +95,43 @@ def test_a_bad_line_in_the_middle_is_named(tmp_path: Path) -> None:
         read_ledger(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"{", b"null {"),
+        (b'{"query_id"', b'[{"query_id"'),
+        (b'"turns":0', b'"turns":"x"'),
+        (b'"turns":0', b'"turns":null'),
+        (b'"ids":[1,2]', b'"ids":"12"'),
+        (b'"ids":[1,2]', b'"ids":[1,"2"]'),
+        (b'"stop_reason":"answered"', b'"stop_reason":"lost"'),
+        (b'"stop_reason":"answered"', b'"stop_reason":[]'),
+        (b'"wall":0.0', b'"wall":"0.0"'),
+        (b'"wall":0.0', b'"wal":0.0'),
+        (b'"usage":{}', b'"usage":[]'),
+        (b'"counts":{}', b'"counts":{"calls":"\\u001b[31m"}'),
+        (b'"query_id":"q"', b'"query_id":7'),
+        (b'"query_id":"q",', b""),
+    ],
+)
+def test_a_line_of_other_types_is_no_attempt(tmp_path: Path, old: bytes, new: bytes) -> None:
+    Ledger(tmp_path).append(record("answered"))
+    path = tmp_path / "attempts.jsonl"
+    whole = path.read_bytes()
+    assert old in whole
+    path.write_bytes(whole.replace(old, new, 1))
+    with pytest.raises(ValueError, match=r"attempts\.jsonl:1: not an attempt") as error:
+        read_ledger(tmp_path)
+    assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [b"null", b"[]", b"7", b'"text"'])
+def test_a_line_that_is_no_object_is_no_attempt(tmp_path: Path, value: bytes) -> None:
+    (tmp_path / "attempts.jsonl").write_bytes(value + b"\n")
+    with pytest.raises(ValueError, match=r"attempts\.jsonl:1: not an attempt: no JSON object"):
+        read_ledger(tmp_path)
+
+
 def test_usage_is_null_only_where_nobody_said() -> None:
     total = total_usage([{"input": 5, "cached": None}, {"input": 7, "cached": None, "output": 1}])
     assert total == {"input": 12, "cached": None, "output": 1, "reasoning": None}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from harness.cli.output import table
-from harness.text import count_of, duration, line, money, number, plain, shorten, size
+from harness.text import count_of, duration, line, money, number, once, plain, shorten, size
 
 anything = st.text(st.characters(codec=None))
 
@@ -53,3 +53,14 @@ def test_columns_line_up() -> None:
 )  # fmt: skip
 def test_figures(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+def test_stages_of_an_index_are_told_once_each() -> None:
+    told: list[str] = []
+    progress = once(told.append)
+    for stage in ("text index", "text index", "waiting for another process that makes /x", "text index"):
+        progress(stage, 1, 2)
+    assert told == [
+        "preparing the graph, once: text index",
+        "preparing the graph, once: waiting for another process that makes /x",
+    ]

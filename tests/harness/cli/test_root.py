@@ -51,6 +51,22 @@ def test_a_real_process_exits_with_two_lines_and_two() -> None:
     assert len(done.stderr.splitlines()) == 2
 
 
+@pytest.mark.parametrize("module", ["harness.cli.start", "harness.cli.root", "harness.cli.modes"])
+def test_ctrl_c_before_a_command_has_begun_is_one_word(module: str) -> None:
+    """It comes while `module` is imported."""
+    script = (
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from harness.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, "modes"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
@@ -120,10 +136,20 @@ class TestConfig:
 
     def test_a_refused_value_says_where_it_was_set(self, tmp_path: Path) -> None:
         env = self.write(tmp_path, "[run]\nworkers = 'many'\n")
-        message = "--workers: 'many' is not a valid integer"
+        message = "--workers: 'many' is no whole number from 1 on"
         run = ("run", "--graph", "biogo", "--mode", "files")
         mistake(run_cli(*run, env=env), message, str(tmp_path / "config.toml"))
         mistake(run_cli(*run, env={"HARNESS_RUN_WORKERS": "many"}), message, "HARNESS_RUN_WORKERS")
+
+    def test_a_variable_that_no_flag_has(self) -> None:
+        wrong = run_cli("run", "--graph", "biogo", "--mode", "files", env={"HARNESS_RUN_LIMT": "3"})
+        mistake(wrong, "no flag has the variable HARNESS_RUN_LIMT", "did you mean 'HARNESS_RUN_LIMIT'?")
+        within = run_cli("export", "tables", "n.csv", "e.csv", env={"HARNESS_EXPORT_TABLES_NAMEE": "x"})
+        mistake(within, "HARNESS_EXPORT_TABLES_NAMEE", "did you mean 'HARNESS_EXPORT_TABLES_NAME'?")
+
+    def test_variables_of_other_programs_are_their_own(self) -> None:
+        others = {"HARNESS_SANDBOX_BASE": "image", "HARNESS_BUILD_ID": "7", "HARNESS_RUN_LIMIT": "3"}
+        assert run_cli("modes", env=others).code == 0
 
     def test_tables_of_model_profiles_are_no_flags(self, tmp_path: Path) -> None:
         env = self.write(tmp_path, "[models.mine]\nendpoint = 'http://localhost:1/v1'\n")
