@@ -41,7 +41,7 @@ def counted(path: Path) -> tuple[int, int, dict[str, str]]:
     """Terms, edges and names by id, line by line."""
     kind, identity = "", ""
     terms, edges, names = 0, 0, {}
-    for line in path.read_text("utf-8").splitlines():
+    for line in map(str.strip, path.read_text("utf-8").splitlines()):
         if line.startswith("["):
             kind = line
             terms += line == "[Term]"
