@@ -119,7 +119,7 @@ class OboSource(IdentifiedSource):
         identity, name = str(parsed.id), ""
         attributes: dict[str, Any] = {}
         for clause in parsed:
-            tag, value = clause.raw_tag(), clause.raw_value()
+            tag, value = _tag_and_value(clause)
             if tag in _EDGES:
                 relation, target = _link(clause, tag)
                 qualifiers = {"qualifiers": str(clause.qualifiers)} if clause.qualifiers else {}
@@ -199,6 +199,12 @@ def _as_of_now(text: str) -> str:
 def _default_namespace(header: _Frame) -> str | None:
     clauses = (_CLAUSE.fullmatch(text) for _, text in header.clauses)
     return next((clause[2] for clause in clauses if clause and clause[1] == "default-namespace"), None)
+
+
+def _tag_and_value(clause: Any) -> tuple[str, str]:
+    """The value as it stands in the file; a name and a comment without their escapes."""
+    tag = clause.raw_tag()
+    return tag, getattr(clause, tag) if tag in ("name", "comment") else clause.raw_value()
 
 
 def _link(clause: Any, tag: str) -> tuple[str, str]:

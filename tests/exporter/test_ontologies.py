@@ -122,7 +122,8 @@ default-namespace: zoo ! comment
 ![Term]
 [Term]
 id: A:1
-name: a
+name: a \! b ! comment
+comment: \{x\}
 def: "A \"quoted\" text." [Gene Ontology:GO, PubMed :PMID]
 related_synonym: "b" []
 synonym: "c" []
@@ -144,8 +145,9 @@ instance_of: A:1 ! a
         export = export_obo([tmp_path / "a.obo"], tmp_path / "out")
         assert nodes(export) == {
             "A:1": (
-                "zoo", "a",
-                {"def": 'A "quoted" text.', "def_xref": ["[Gene Ontology:GO, PubMed :PMID]"], "xref": ["X:1"],
+                "zoo", "a ! b",
+                {"comment": "{x}", "def": 'A "quoted" text.', "def_xref": ["[Gene Ontology:GO, PubMed :PMID]"],
+                 "xref": ["X:1"],
                  "synonym": ['"b" RELATED []', '"c" RELATED []'], "created_in": ['"beta1"'],
                  "subset": ["with blanks in it"]},
             ),
