@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from harness.events import read_events
 from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Reply, Request
 from harness.modes import load_mode, mode_names
+from harness.prompt import prompt_hashes
 from harness.questions import QuestionSet, load_questions
 from harness.runconfig import RunConfig
 from harness.runner import execute
@@ -145,6 +147,19 @@ def test_ark_keeps_a_selection_and_fuses_three_agents(run: Run) -> None:
     assert "Score: " in results(out)[0]["text"]
 
 
+@pytest.mark.parametrize("mode", ["ark", "tools"])
+def test_what_the_model_is_told_is_hashed_into_the_manifest(run: Run, mode: str) -> None:
+    _, words, out = run(mode, [calls(tool("finish")), says("ANSWER: [1]")], "agents.count=1")
+    told = words.requests[0].entries
+    hashes = orjson.loads((out / "manifest.json").read_bytes())["prompts"]
+    task = told[-1].text.replace(words.requests[0].query, "$query")
+    system = told[0].text if len(told) > 1 else ""
+    assert hashes["task"] == hashlib.sha256(task.encode()).hexdigest()
+    assert hashes["system"] == hashlib.sha256(system.encode()).hexdigest()
+    changed = prompt_hashes(load_mode(mode, {"answer": {"max_ids": 7}}), {})
+    assert (changed["task"] != hashes["task"], changed["notices"] == hashes["notices"]) == (mode == "tools", True)
+
+
 def test_ark_at_its_limit_returns_what_was_selected(run: Run) -> None:
     records, words, _ = run("ark", [calls(select(7, 7, 99_999))] * 20, "agents.count=1")
     assert len(words.requests) == 20
@@ -157,6 +172,15 @@ def test_what_crashes_ark_is_told_to_the_model(run: Run) -> None:
     _, _, out = run("ark", [calls(*wrong), calls(tool("finish", comment="ok"))], "agents.count=1")
     assert all(event["error"] for event in results(out)[:5])
     assert results(out)[5]["text"] == "Exploration finished. Agent's comment: ok"
+
+
+@pytest.mark.parametrize("chosen", [(5,), ()])
+def test_calls_behind_finish_get_a_result_and_do_nothing(run: Run, chosen: tuple[int, ...]) -> None:
+    steps = [calls(*([select(*chosen)] if chosen else []), tool("finish"), select(6), tool("get_node", node_id=1))]
+    records, _, out = run("ark", steps, "agents.count=1")
+    assert (records[0].stop_reason, records[0].ids) == ("answered", chosen)
+    assert [event["error"] for event in results(out)[-2:]] == ["not_executed", "not_executed"]
+    assert results(out)[-1]["text"] == "[error: not run: the answer is given]"
 
 
 @pytest.mark.parametrize(
