@@ -18,11 +18,15 @@ from typing import Any
 import orjson
 
 from exporter import Export
+from exporter.index import Index
 from harness.errors import UserError
 from harness.events import read_events
+from harness.kb import TOOLS
+from harness.kb.attempt import answers
+from harness.kb.server import FOLDER, KbServer
 from harness.ledger import read_ledger
 from harness.messages import ToolCall
-from harness.modes import Output, View
+from harness.modes import Neighbors, Output, View
 from harness.modes import Sandbox as SandboxSettings
 from harness.observe import Observation
 from harness.replay_causes import explain
@@ -30,8 +34,10 @@ from harness.runfiles import read_manifest, recorded_export
 from harness.settings import build
 from harness.setup import sandbox_spec
 from harness.spill import Spills
+from harness.text import once
 from harness.tools import Toolbox, ToolContext
-from harness.tools.kit import make_toolbox, needs_sandbox, sandboxes_for
+from harness.tools.graph import Graph
+from harness.tools.kit import Toolkit, make_toolbox, needs_sandbox, sandboxes_for
 from sandbox import Backend, Sandbox, SandboxError
 
 SCHEMA_VERSION = 1
@@ -105,6 +111,16 @@ class RunReplay:
         """Differences with a known cause."""
         return sum(difference.cause is not None for difference in self.differences)
 
+    @property
+    def errors(self) -> list[AttemptReplay]:
+        """Attempts that could not be replayed to the end."""
+        return [attempt for attempt in self.attempts if attempt.error is not None]
+
+    @property
+    def faulty(self) -> bool:
+        """Whether an attempt could not be replayed, or a difference has no known cause."""
+        return bool(self.errors) or self.explained < len(self.differences)
+
     def as_dict(self) -> dict[str, Any]:
         """The form of `--json`."""
         return {
@@ -116,7 +132,7 @@ class RunReplay:
             "matched": self.matched,
             "explained": self.explained,
             "differences": [asdict(difference) for difference in self.differences],
-            "errors": [{"file": a.file, "error": a.error} for a in self.attempts if a.error is not None],
+            "errors": [{"file": attempt.file, "error": attempt.error} for attempt in self.errors],
         }
 
 
@@ -130,8 +146,14 @@ class Plan:
     output: Output
     sandbox: SandboxSettings
     view: View
+    neighbors: Neighbors
     files: tuple[str, ...]
     done: tuple[AttemptReplay, ...]
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The tools whose calls are replayed: those that run something in the sandbox."""
+        return tuple(name for name in self.tools if needs_sandbox((name,)))
 
 
 def plan_replay(
@@ -162,7 +184,8 @@ def plan_replay(
     )  # fmt: skip
     return Plan(
         run, export, tuple(mode["tools"]), build(Output, mode["output"], where),
-        build(SandboxSettings, mode["sandbox"], where), build(View, mode.get("view", {}), where), files, done,
+        build(SandboxSettings, mode["sandbox"], where), build(View, mode.get("view", {}), where),
+        build(Neighbors, mode.get("neighbors", {}), where), files, done,
     )  # fmt: skip
 
 
@@ -178,14 +201,15 @@ def replay_run(
 
     After an interrupt (KeyboardInterrupt passes through) what was finished is in the run folder.
     """
-    toolbox = make_toolbox(tuple(name for name in plan.tools if needs_sandbox((name,))))
+    toolbox = make_toolbox(plan.commands)
+    client = _client(plan, notice) if plan.view.client else None
     result = RunReplay(str(plan.run), backend.kind, list(plan.done))
     done = {attempt.file for attempt in plan.done}
     stop = threading.Event()
     store = _Store(plan.run, backend.kind, notice)
 
     def work(file: str) -> AttemptReplay | None:
-        return None if stop.is_set() else _replay_file(plan, file, toolbox, backend)
+        return None if stop.is_set() else _replay_file(plan, file, toolbox, client, backend)
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="replay")
     try:
@@ -201,14 +225,24 @@ def replay_run(
     return result
 
 
-def _replay_file(plan: Plan, file: str, toolbox: Toolbox, backend: Backend) -> AttemptReplay:
+def _client(plan: Plan, notice: Callable[[str], None]) -> Toolbox:
+    """What the attempts' programs call."""
+    graph = Graph(plan.export, Index.open(plan.export, progress=once(notice)))
+    return Toolkit(TOOLS, plan.neighbors, graph).toolbox()
+
+
+def _replay_file(plan: Plan, file: str, toolbox: Toolbox, client: Toolbox | None, backend: Backend) -> AttemptReplay:
     path = plan.run / file
     labels = {"run": plan.run.name, "attempt": f"replay of {file}"}
-    spec = sandbox_spec(plan.export, plan.view, plan.sandbox, labels)
     commands, differences, error, digest = 0, [], None, ""
     try:
         digest = _sha256(path)
-        with sandboxes_for(plan.tools, plan.view, backend).open(spec) as sandbox:
+        with contextlib.ExitStack() as stack:
+            mounts = {}
+            if client is not None:
+                mounts[FOLDER] = stack.enter_context(KbServer(answers(client, plan.output))).folder
+            spec = sandbox_spec(plan.export, plan.view, plan.sandbox, labels, mounts)
+            sandbox = stack.enter_context(sandboxes_for(plan.tools, plan.view, backend).open(spec))
             replay = _Attempt(plan, file, toolbox, sandbox)
             for number, event in enumerate(read_events(path), 1):
                 for difference in replay.step(number, event):

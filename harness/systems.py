@@ -90,7 +90,7 @@ def load_systems(folders: Sequence[Path], prices: PriceList | None = None, data:
 
     Raises UserError.
     """
-    paths = all_runs(folders)
+    paths = list(dict.fromkeys(all_runs(folders)))
     names: dict[str, str] = {}  # the first name that a graph went by, by the digest of its export
     groups: list[_Group] = []
     for path in paths:
@@ -101,8 +101,8 @@ def load_systems(folders: Sequence[Path], prices: PriceList | None = None, data:
 
 
 def all_runs(folders: Sequence[Path]) -> list[Path]:
-    """The runs in these run and parent folders, in their order, each once. Raises UserError as `find_runs`."""
-    return list(dict.fromkeys(run for folder in folders for run in find_runs(folder)))
+    """The runs in these run and parent folders, in their order. Raises UserError as `find_runs`."""
+    return [run for folder in folders for run in find_runs(folder)]
 
 
 def find_runs(folder: Path) -> list[Path]:

@@ -35,7 +35,7 @@ def command(folders: tuple[Path, ...], processes: int | None, data_dir: Path | N
     Counts and rates with 95 % intervals and pointers to examples (file and line in the run folder). Programs are
     taken from the commands by a parser and classified from their syntax trees; docs/audit.md says how each figure is
     defined. Needs no model, no sandbox and no network; what needs gold is left out where the run's export is gone.
-    With --json, one run is an object, several are a list.
+    PARENT is a folder that holds runs: each of them. With --json, one run is an object, several are a list.
 
     \b
     Example:

@@ -20,7 +20,7 @@ FAULTS = 1
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 def command(path: Path) -> int:
-    """Verify an export or a run folder.
+    """Verify an export, a run folder, or all runs in a folder.
 
     Prints one line per fault, with file and line, and exits with 1 where there is any.
 
@@ -28,12 +28,28 @@ def command(path: Path) -> int:
     Example:
       $ harness check runs/biogo-files
     """
+    if not path.exists():
+        raise UserError(f"there is no folder {path}", "give an export, a run folder, or a folder that holds runs")
+    inside = [] if _is_one(path) or not path.is_dir() else [each for each in sorted(path.iterdir()) if _is_run(each)]
+    return max(map(_check, inside or [path]))
+
+
+def _is_run(path: Path) -> bool:
+    return any((path / name).exists() for name in ("attempts.jsonl", "trajectories", "manifest.json"))
+
+
+def _is_one(path: Path) -> bool:
+    return (path / "files").is_dir() or _is_run(path)
+
+
+def _check(path: Path) -> int:
+    """Check one export or run, and say what was found."""
     if (path / "files").is_dir():
         with file_progress() as progress:
             faults = [(fault.file, fault.line, fault.message) for fault in exporter.check(path, progress)]
         if not faults:
             _tell_halved(exporter.Export.open(path))
-    elif (path / "attempts.jsonl").exists() or (path / "trajectories").exists() or (path / "manifest.json").is_file():
+    elif _is_run(path):
         if is_in_use(path):
             notice(f"{path}: a run is writing it; attempts in flight are checked as far as they are")
         faults = [(fault.file, fault.line, fault.message) for fault in check_run(path)]

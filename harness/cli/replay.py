@@ -14,7 +14,8 @@ import sandbox
 from harness.cli.options import data_dir_option, json_option, sandbox_option
 from harness.cli.output import notice, print_json, table
 from harness.replay_causes import CAUSES
-from harness.replay_run import Difference, RunReplay, plan_replay, replay_run
+from harness.replay_run import Difference, Plan, RunReplay, plan_replay, replay_run
+from harness.systems import find_runs
 from harness.text import count_of, plain, shorten
 
 FAULTS = 1
@@ -23,7 +24,7 @@ _WIDTH = 110
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="RUN|PARENT", type=click.Path(path_type=Path))
 @click.option("--query", "queries", multiple=True, metavar="ID", help="Only this question; may be given again.")
 @click.option("--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Attempts at a time.")
 @click.option("--again", is_flag=True, help="Replay what an earlier replay did, too.")
@@ -32,7 +33,7 @@ _WIDTH = 110
 @data_dir_option
 @json_option
 def command(
-    run: Path,
+    folder: Path,
     queries: tuple[str, ...],
     workers: int,
     again: bool,
@@ -46,30 +47,42 @@ def command(
     Every attempt runs in a fresh sandbox over the export that the run was made on; another export is refused. Results
     are compared byte for byte, and differences are told apart by their causes: time, process ids, the order of a set,
     limits, free disk space. What has been replayed is kept in the run folder: a replay that was stopped goes on
-    where it was. Exits with 1 where a difference has no known cause.
+    where it was. PARENT is a folder that holds runs: each of them. Exits with 1 where a difference has no known cause.
 
     \b
     Example:
       $ harness replay runs/biogo-files --query bio01
     """
-    first = plan_replay(run, "", queries, data=data_dir)  # the user's mistakes come before a sandbox is looked for
-    backend = sandbox.choose(sandbox_kind, base=first.sandbox.base, notice=notice)
-    plan = plan_replay(run, backend.kind, queries, again=again, data=data_dir)
+    runs = find_runs(folder)
+    first = [plan_replay(run, "", queries, data=data_dir) for run in runs]  # mistakes before a sandbox is looked for
+    replays = []
+    for run, plan in zip(runs, first, strict=True):
+        if not plan.commands:
+            notice(f"{run}: nothing to replay, its tools run no commands")
+            replays.append(RunReplay(str(run), "no sandbox"))
+            continue
+        backend = sandbox.choose(sandbox_kind, base=plan.sandbox.base, notice=notice)
+        replays.append(_replay(plan_replay(run, backend.kind, queries, again=again, data=data_dir), backend, workers))
+    if as_json:
+        tables = [replay.as_dict() for replay in replays]
+        print_json(tables[0] if len(tables) == 1 else tables)
+    else:
+        click.echo("\n\n".join("\n".join(_lines(replay, full)) for replay in replays))
+    return FAULTS if any(replay.faulty for replay in replays) else 0
+
+
+def _replay(plan: Plan, backend: sandbox.Backend, workers: int) -> RunReplay:
+    """Replay one run, with a bar on a terminal."""
     if plan.done:
         notice(f"{count_of(len(plan.done), 'attempt')} replayed before (--again to do them anew)")
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("replaying", total=len(plan.files), completed=len(plan.done))
-        replay = replay_run(
+        return replay_run(
             plan, backend, workers=workers, notice=notice,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
-    if as_json:
-        print_json(replay.as_dict())
-    else:
-        click.echo("\n".join(_lines(replay, full)))
-    return FAULTS if replay.explained < len(replay.differences) or replay.as_dict()["errors"] else 0
 
 
 def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
@@ -92,8 +105,8 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
         yield from _difference(difference)
     if len(shown) < len(unknown_first):
         yield f"\n{len(unknown_first) - len(shown)} more differences (--full shows them)"
-    for error in replay.as_dict()["errors"]:
-        yield f"\n{error['file']} could not be replayed: {shorten(error['error'], 300)}"
+    for attempt in replay.errors:
+        yield f"\n{attempt.file} could not be replayed: {shorten(attempt.error or '', 300)}"
 
 
 def _difference(difference: Difference) -> Iterator[str]:

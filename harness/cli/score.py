@@ -28,10 +28,10 @@ _TIMES = ("model", "waiting", "sandbox", "queue", "harness")
 def command(folders: tuple[Path, ...], prices: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Score runs: Hit@1, Hit@5, Recall@20 and MRR, with intervals.
 
-    Of a folder that holds runs, each is scored. Means over questions with 95 % confidence intervals (Wilson for the hits, bootstrap for the others). Attempts
+    Means over questions with 95 % confidence intervals (Wilson for the hits, bootstrap for the others). Attempts
     that failed for infrastructure reasons are counted as misses, and left out in a second line where there are any;
-    a third line has the first attempts where anything was retried. Writes scores.json into each run folder. With
-    --json, one run is an object, several are a list.
+    a third line has the first attempts where anything was retried. Writes scores.json into each run folder. PARENT
+    is a folder that holds runs: each of them. With --json, one run is an object, several are a list.
 
     \b
     Example:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from harness.accounting import Account
@@ -14,15 +15,7 @@ from harness.trajectory import TrajectoryWriter
 
 
 def serve_graph(toolbox: Toolbox, output: Output, log: TrajectoryWriter, account: Account) -> KbServer:
-    """Start serving `toolbox`, which holds TOOLS; results have `output.cap` characters at most, like the tools' own."""
-    none = NoSlot()
-    context = ToolContext(sandbox=none.sandbox, spills=none.spills, output=output, cap=output.cap, seconds=0.0)
-
-    def answer(tool: str, arguments: dict[str, Any]) -> str:
-        seen = toolbox.dispatch(ToolCall("client", tool, ""), arguments, context)
-        if seen.error is not None:
-            raise ValueError(seen.text)
-        return seen.text
+    """Start serving `toolbox`, as `answers` has it, and write down each call."""
 
     def told(call: ClientCall) -> None:
         log.write(
@@ -36,4 +29,18 @@ def serve_graph(toolbox: Toolbox, output: Output, log: TrajectoryWriter, account
             error=call.error,
         )
 
-    return KbServer(answer, told)
+    return KbServer(answers(toolbox, output), told)
+
+
+def answers(toolbox: Toolbox, output: Output) -> Callable[[str, dict[str, Any]], str]:
+    """What a server answers with `toolbox`, which holds TOOLS: at most `output.cap` characters, like the tools' own."""
+    none = NoSlot()
+    context = ToolContext(sandbox=none.sandbox, spills=none.spills, output=output, cap=output.cap, seconds=0.0)
+
+    def answer(tool: str, arguments: dict[str, Any]) -> str:
+        seen = toolbox.dispatch(ToolCall("client", tool, ""), arguments, context)
+        if seen.error is not None:
+            raise ValueError(seen.text)
+        return seen.text
+
+    return answer

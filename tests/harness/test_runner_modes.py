@@ -10,6 +10,7 @@ from exporter import Export
 from harness.events import read_events
 from harness.messages import Reply, Request
 from harness.modes import load_mode
+from harness.replay_run import plan_replay, replay_run
 from harness.runner import execute_all
 from harness.schemas import check_run
 from tests.support.running import Make, Notes, run
@@ -104,6 +105,9 @@ python3 find.py; ls /graph /attempt; touch /attempt/x"""
     assert [event["error"] for event in client] == [False, False, True]
     assert {event["turn"] for event in client} == {1}
     assert list(check_run(config.out)) == []
+    assert config.sandboxes is not None
+    replay = replay_run(plan_replay(config.out, config.sandboxes.kind), config.sandboxes)
+    assert (replay.commands, replay.matched) == (1, 1), "a replay serves the graph too"
 
 
 def test_in_shell_mode_there_is_a_shell_and_no_interpreter(make: Make) -> None:

@@ -85,6 +85,6 @@ def test_trajectories_that_are_gone(run: Path) -> None:
 
 
 def test_mistakes(tmp_path: Path, run: Path) -> None:
-    mistake(run_cli("audit", str(tmp_path / "none")), "is not a run folder", "give the folder")
+    mistake(run_cli("audit", str(tmp_path / "none")), "there is no folder", "give the folder")
     mistake(run_cli("audit"), "needs RUN")
     mistake(run_cli("audit", str(run), "--processes", "0"), "--processes")

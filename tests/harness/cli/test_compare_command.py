@@ -101,7 +101,7 @@ def test_runs_on_different_exports_are_noticed(runs: Path, tmp_path: Path) -> No
     [
         (["--where", "turnz > 1"], "unknown field 'turnz'", "did you mean 'turns'?"),
         (["--where", "import os"], "not understood", "for example"),
-        (["--where", 'other("nowhere").hit@1'], "nowhere is not a run folder", "harness run"),
+        (["--where", 'other("nowhere").hit@1'], "there is no folder nowhere", "harness run"),
         (["--where", "turns > 99"], "no question is kept by --where", "9 not kept"),
         (["--prices", "nowhere.toml"], "nowhere.toml", ""),
     ],

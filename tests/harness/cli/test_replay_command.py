@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter import Export
+from harness.modes import load_mode
 from sandbox import Backend
 from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.cli import mistake, run_cli
@@ -48,8 +49,24 @@ def test_differences(tmp_path: Path, export: Export, bwrap: Backend) -> None:
     assert run_cli("replay", str(known), "--sandbox", "bwrap").code == 0
 
 
+def test_all_runs_of_a_folder(tmp_path: Path, export: Export, bwrap: Backend) -> None:
+    steps = [Step("echo a", "a")]
+    mode = load_mode("tools").as_dict()
+    make_audited_run(tmp_path / "runs" / "a", export, {"q1": [Attempt(steps)]}, created=1.0)
+    make_audited_run(tmp_path / "runs" / "b", export, {"q1": [Attempt([Step("echo a", "b")])]}, created=2.0)
+    make_audited_run(tmp_path / "runs" / "c", export, {"q1": [Attempt()]}, mode=mode, created=3.0)
+    done = run_cli("replay", str(tmp_path / "runs"), "--sandbox", "bwrap", "--json")
+    assert done.code == 1
+    tables = json.loads(done.stdout)
+    assert [(Path(table["run"]).name, table["matched"]) for table in tables] == [("a", 1), ("b", 0), ("c", 0)]
+    assert (tables[2]["sandbox"], "c: nothing to replay" in done.stderr) == ("no sandbox", True)
+    alone = run_cli("replay", str(tmp_path / "runs" / "c"), "--sandbox", "bwrap")
+    assert (alone.code, alone.stdout) == (0, f"{tmp_path / 'runs' / 'c'}: 0 attempts, 0 commands, no sandbox\n")
+
+
 def test_mistakes(tmp_path: Path, export: Export) -> None:
     run = make_audited_run(tmp_path / "run", export, {"q1": [Attempt()]})
-    mistake(run_cli("replay", str(tmp_path / "none")), "is not a run folder")
+    mistake(run_cli("replay", str(tmp_path / "none")), "there is no folder")
+    mistake(run_cli("replay", str(export.path)), "is not the manifest of a run")
     mistake(run_cli("replay", str(run), "--query", "q7"), "no attempt at question 'q7'", "lists them")
     mistake(run_cli("replay", str(run), "--sandbox", "none"), "--sandbox")

@@ -125,8 +125,21 @@ class TestScore:
         assert "--resume" in told[0]
 
     def test_no_run(self, tmp_path: Path) -> None:
-        mistake(run_cli("score", str(tmp_path)), "is not a run folder", "harness run")
-        mistake(run_cli("score"), "harness score needs RUN...")
+        mistake(run_cli("score", str(tmp_path)), "holds no runs", "harness run")
+        mistake(run_cli("score", str(tmp_path / "none")), "there is no folder", "harness run")
+        mistake(run_cli("score"), "harness score needs RUN|PARENT...")
+
+    def test_all_runs_of_a_folder(self, run: Path, tmp_path: Path) -> None:
+        parent = tmp_path / "several"
+        runs = [shutil.copytree(run, parent / name) for name in ("a", "b")]
+        done = run_cli("score", str(parent))
+        assert [line.split()[0] for line in done.stdout.splitlines()[1:7:3]] == [str(path) for path in runs]
+        assert all((path / "scores.json").is_file() for path in runs)
+        assert len(json.loads(run_cli("score", str(parent), "--json").stdout)) == 2
+        assert len(json.loads(run_cli("audit", str(parent), "--json").stdout)) == 2
+        one, both = run_cli("check", str(runs[0])), run_cli("check", str(parent))
+        assert (both.code, both.stdout) == (one.code, one.stdout * 2)
+        assert [line.split(":")[0] for line in both.stderr.splitlines()] == [str(path) for path in runs]
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
     def test_a_run_folder_that_can_not_be_written_is_scored(self, run: Path) -> None:
