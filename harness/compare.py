@@ -140,7 +140,8 @@ def compare(systems: Sequence[System], where: Where | None = None, others: Seque
     Raises UserError where there is nothing to compare, or the condition doesn't fit these runs.
     """
     if len(systems) < 2:
-        raise UserError(f"nothing to compare: there is {len(systems)} system", "give two runs or more, or a parent")
+        alone = " and ".join(f"{system.label} over {', '.join(system.runs)}" for system in systems)
+        raise UserError(f"nothing to compare: there is one system, {alone}", "give two runs or more, or a parent")
     pairs = pair_up(systems, where, others)
     if not any(pair.questions for pair in pairs):
         kept = sum(pair.left_out.condition for pair in pairs)
@@ -265,7 +266,8 @@ def _difference(value: Difference) -> dict[str, Any]:
 def _question(both: Both) -> dict[str, Any]:
     def side(result: QuestionResult) -> dict[str, Any]:
         scores = dict(zip(METRICS, result.scores, strict=True))
-        return {"state": result.state, **scores, "rank": result.rank, "turns": result.turns, "cost": result.cost}
+        spent = {name: getattr(result, name) for name in RESOURCES}
+        return {"state": result.state, **scores, "rank": result.rank, **spent}
 
     return {
         **both.key._asdict(),

@@ -25,7 +25,11 @@ _QUESTION_WIDTH = 60
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
-@click.option("--wins", is_flag=True, help="List the questions that one of the two did better on.")
+@click.option(
+    "--wins",
+    is_flag=True,
+    help="List the questions that one did better on, and what the second spent beyond the first on each.",
+)
 @click.option("--where", "condition", metavar="EXPR", help="Keep questions for which this holds, e.g. turns > 10.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Cost the runs anew with a price list (TOML).")
 @data_dir_option
@@ -74,7 +78,10 @@ def command(
 def _single(folder: str, data: Path | None) -> System:
     systems = load_systems([Path(folder)], data=data)
     if len(systems) > 1:
-        raise UserError(f'--where: other("{folder}") holds several systems: {", ".join(s.label for s in systems)}')
+        raise UserError(
+            f'--where: other("{folder}") holds several systems: {", ".join(s.label for s in systems)}',
+            "name a run folder, or a folder with one system's runs over several graphs",
+        )
     return systems[0]
 
 
@@ -117,14 +124,22 @@ def _cells(value: Difference, unit: Unit) -> tuple[str, ...]:
 def _decided(pair: Pair) -> Iterator[str]:
     rows = [_question(both, several=len(pair.first.runs) > 1) for both in pair.decided()]
     ranks = (f"rank {pair.first.label}", f"rank {pair.second.label}")
-    yield table(("", "question", *ranks, "text"), rows, "  rr") if rows else "both did the same on every question"
+    header = ("", "question", *ranks, *RESOURCES, "text")
+    yield table(header, rows, "  rrrrrr") if rows else "both did the same on every question"
 
 
 def _question(both: Both, *, several: bool) -> tuple[str, ...]:
     identity = f"{both.key.graph} {both.key.id}" if several else both.key.id
     ranks = [str(side.rank or "-") for side in (both.first, both.second)]
+    more = [signed(_more(both, name), UNITS[name]) for name in RESOURCES]
     text = shorten(both.first.question.text, _QUESTION_WIDTH)
-    return ("win" if both.outcome > 0 else "loss", shorten(identity, 30), *ranks, text)
+    return ("win" if both.outcome > 0 else "loss", shorten(identity, 30), *ranks, *more, text)
+
+
+def _more(both: Both, resource: str) -> float | None:
+    """What the second spent on the question beyond the first."""
+    first, second = (getattr(side, resource) for side in (both.first, both.second))
+    return None if first is None or second is None else second - first
 
 
 def _exports(pair: Pair) -> Iterator[str]:

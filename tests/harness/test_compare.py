@@ -119,7 +119,7 @@ def test_what_cannot_be_compared(hand: tuple[list[Path], Pair], tmp_path: Path) 
     systems = load_systems(hand[0])
     with pytest.raises(UserError, match="no question is kept"):
         compare(systems, Where("turns > 1000"))
-    with pytest.raises(UserError, match="there is 1 system"):
+    with pytest.raises(UserError, match="there is one system, files over g"):
         compare(systems[:1])
     other = make_run(tmp_path / "run", make_export(tmp_path / "h", "h", [Ask("q1", (1,))]), {"q1": Try((1,))})
     with pytest.raises(UserError, match="share no question") as caught:

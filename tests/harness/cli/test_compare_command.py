@@ -55,6 +55,7 @@ def test_wins_lists_the_questions(runs: Path) -> None:
         ["loss", "q3", "1", "-"],
         ["loss", "q8", "1", "2"],
     ]
+    assert lines[at + 1].split()[4:8] == ["+$0.0100", "0", "0.0", "0.0"]
 
 
 def test_json(runs: Path) -> None:
