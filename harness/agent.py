@@ -15,7 +15,7 @@ from harness.errors import BackboneError, ContextOverflow, HarnessError, Request
 from harness.ledger import REJECTED, StopReason
 from harness.messages import Reply, Request, ToolCall
 from harness.observe import Observation
-from harness.prompt import LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED
+from harness.prompt import ANSWERED, LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED
 from harness.tools import ToolContext, mistake, parse_arguments
 from harness.tools.answer import ANSWER_TOOL
 from harness.trajectory import TrajectoryWriter
@@ -147,7 +147,7 @@ class _Attempt:
         failed, given = 0, None
         for call in reply.entry.calls:
             arguments = parse_arguments(call.arguments)
-            seen = self._run_call(call, arguments, reply, limit)
+            seen = self._run_call(call, arguments, reply, limit) if given is None else mistake("not_executed", ANSWERED)
             self.conversation.result(call.id, self.account.turn, seen)
             self.log.result(self.account.turn, call, arguments, seen)
             self.count("calls")
@@ -166,12 +166,9 @@ class _Attempt:
         if reply.finish == "length" and arguments is None:
             return mistake("malformed_arguments", TRUNCATED)
         context = ToolContext(
-            sandbox=self.task.slot.sandbox,
-            spills=self.task.slot.spills,
-            output=self.mode.output,
-            cap=self.conversation.room(self.mode.output.cap),
-            seconds=self.account.seconds_left(self.limits),
-        )
+            sandbox=self.task.slot.sandbox, spills=self.task.slot.spills, output=self.mode.output,
+            cap=self.conversation.room(self.mode.output.cap), seconds=self.account.seconds_left(self.limits),
+        )  # fmt: skip
         with self.account.time("sandbox"):
             return self.task.toolbox.dispatch(call, arguments, context)
 

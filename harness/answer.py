@@ -31,6 +31,12 @@ class Nodes(Protocol):
     def is_candidate(self, node_id: int) -> bool: ...
 
 
+class UnknownName(str):
+    """A name in an answer that is given in names, which no candidate has."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Parsed:
     """`values` in the order given, None where the text holds no answer. `repairs` names what was not by the book."""
@@ -80,7 +86,7 @@ def validate(parsed: Parsed, nodes: Nodes, max_ids: int, text: str) -> Answer:
         node_id, repair = _as_id(value)
         if repair and repair not in repairs:
             repairs.append(repair)
-        why = _refusal(node_id, ids, nodes, max_ids)
+        why = "unknown_name" if isinstance(value, UnknownName) else _refusal(node_id, ids, nodes, max_ids)
         if why is None and node_id is not None:
             ids.append(node_id)
         else:
@@ -126,7 +132,7 @@ def _loose_list(text: str) -> list[Any] | None:
 
 def _as_id(value: Any) -> tuple[int | None, str | None]:
     """The id in one item of the list, and the repair that finding it took."""
-    if isinstance(value, bool):
+    if isinstance(value, bool | UnknownName):
         return None, None
     if isinstance(value, int):
         return value, None

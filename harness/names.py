@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.answer import Parsed
+from harness.answer import Parsed, UnknownName
 
 
 class Graph(Protocol):
@@ -79,17 +79,17 @@ def normalise(name: str) -> str:
 def resolve(parsed: Parsed, names: Names) -> Parsed:
     """The answer with each name replaced by its node's id; of several nodes of one name the lowest id is taken.
 
-    What was needed is recorded in `repairs`: "normalised_name", "ambiguous_name". A name that no candidate has stays,
-    as {"name": ...}, and is rejected by validation.
+    What was needed is recorded in `repairs`: "normalised_name", "ambiguous_name". What no candidate is
+    called is rejected by validation: such a name, and whatever is no name.
     """
     values: list[Any] = []
     repairs = list(parsed.repairs)
     for value in parsed.values or []:
         if not isinstance(value, str):
-            values.append({"name": value})
+            values.append(UnknownName(value))
             continue
         found, normalised = names.find(value)
-        values.append(found[0] if found else {"name": value})
+        values.append(found[0] if found else UnknownName(value))
         needed = [("normalised_name", bool(found) and normalised), ("ambiguous_name", len(found) > 1)]
         repairs += [repair for repair, needs in needed if needs and repair not in repairs]
     return replace(parsed, values=None if parsed.values is None else values, repairs=tuple(repairs))

@@ -17,6 +17,7 @@ NO_ANSWER: dict[str, str] = {  # by where the answer comes from
     "selection": "Your reply calls no tool. Go on, or end with the tool finish.",
 }
 TRUNCATED = "Your reply was cut off at the output limit. Go on with a shorter one."
+ANSWERED = "not run: the answer is given"
 LAST_TURN = (
     "The {limit} is reached: no more tool calls. Reply now with your best answer, ending with: ANSWER: [id, ...]"
 )

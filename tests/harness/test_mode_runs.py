@@ -159,6 +159,15 @@ def test_what_crashes_ark_is_told_to_the_model(run: Run) -> None:
     assert results(out)[5]["text"] == "Exploration finished. Agent's comment: ok"
 
 
+@pytest.mark.parametrize("chosen", [(5,), ()])
+def test_calls_behind_finish_get_a_result_and_do_nothing(run: Run, chosen: tuple[int, ...]) -> None:
+    steps = [calls(*([select(*chosen)] if chosen else []), tool("finish"), select(6), tool("get_node", node_id=1))]
+    records, _, out = run("ark", steps, "agents.count=1")
+    assert (records[0].stop_reason, records[0].ids) == ("answered", chosen)
+    assert [event["error"] for event in results(out)[-2:]] == ["not_executed", "not_executed"]
+    assert results(out)[-1]["text"] == "[error: not run: the answer is given]"
+
+
 @pytest.mark.parametrize(
     ("mode", "missing"),
     [

@@ -61,7 +61,9 @@ def test_a_node_that_is_no_candidate_takes_no_name_away() -> None:
 def test_a_name_that_no_candidate_has_is_rejected_and_never_read_as_an_id() -> None:
     answer = validate(resolve(Parsed(["not one", "3 receptors", 3, ""]), Names(GRAPH)), GRAPH, 20, "")
     assert answer.ids == ()
-    assert [entry["why"] for entry in answer.rejected] == ["not_an_id"] * 4
+    assert answer.rejected == tuple(
+        {"value": value, "why": "unknown_name"} for value in ("not one", "3 receptors", "3", "")
+    )
 
 
 def test_no_answer_stays_none() -> None:

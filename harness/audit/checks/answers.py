@@ -99,7 +99,7 @@ def rejected_ids(facts: AttemptFacts) -> Iterator[Row]:
     if facts.record is None:
         return
     rejected = [entry["why"] for entry in facts.record.answer.get("rejected", ())]
-    for why in ("not_an_id", "unknown", "duplicate", "not_a_candidate", "too_many"):
+    for why in ("not_an_id", "unknown_name", "unknown", "duplicate", "not_a_candidate", "too_many"):
         count = rejected.count(why)
         places = [Place(facts.file, facts.lines)] if count else ()
         yield Row(count, len(rejected) + len(facts.record.ids), places, why)
