@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import Template
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from harness.errors import UserError
 from harness.modes import load_mode, mode_names
 from harness.prompt import prompt_for
 from harness.settings import merge, parse_assignments
-from harness.tools.kit import needs_sandbox
+from harness.tools.kit import make_toolbox, needs_sandbox
 
 
 @pytest.mark.parametrize("name", mode_names())
@@ -130,23 +131,41 @@ def test_merge_replaces_values_and_merges_tables() -> None:
     assert merge({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"b": 3}, "d": [2]}) == {"a": {"b": 3, "c": 2}, "d": [2]}
 
 
-DKGI = ("files", "files-rg", "no-edges", "shell", "one-program", "files-kernel")
+# Those that answer in names, and ARK's, have to be told otherwise how to answer.
+ALIKE = [name for name in mode_names() if load_mode(name).answer.source == "message"]
 
 
-@pytest.mark.parametrize("name", DKGI)
-def test_dkgi_prompts_differ_only_where_the_access_differs(name: str) -> None:
+@pytest.mark.parametrize("name", ALIKE)
+def test_prompts_differ_only_where_the_access_differs(name: str) -> None:
     whole, base = load_mode(name), load_mode("files")
     assert (whole.prompt, whole.reply) == (base.prompt, base.reply)
     before, after = prompt_for(base, "?").split(_filled(base.access))
     assert prompt_for(whole, "?") == before + _filled(whole.access) + after
 
 
+def test_the_modes_that_are_alike_are_those_of_the_comparison() -> None:
+    files = {"files", "files-rg", "files-kernel", "no-edges", "shell", "one-program"}
+    assert set(ALIKE) >= files | {"tools", "tools-code", "retrieval", "closed-book-ids"}
+    assert not {name for name in mode_names() if name.startswith("ark")} & set(ALIKE)
+    names, ids = (prompt_for(load_mode(f"closed-book-{kind}"), "?") for kind in ("names", "ids"))
+    assert names.split("An answer is")[0] == ids.split("An answer is")[0]
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_ranking_instruction_is_a_setting(name: str) -> None:
+    usual, longer = (prompt_for(load_mode(name, {"answer": {"max_ids": k}}), "?") for k in (20, 100))
+    assert "the most plausible first, at most 20 in all" in usual
+    assert longer == usual.replace("at most 20 in all", "at most 100 in all")
+
+
 def test_no_word_of_python_or_of_edges_where_they_are_not_meant() -> None:
-    assert "python" not in prompt_for(load_mode("files-rg"), "?").casefold()
+    rg = load_mode("files-rg")
+    assert "python" not in (prompt_for(rg, "?") + repr(make_toolbox(rg.tools).specs)).casefold()
     without_edges = prompt_for(load_mode("no-edges"), "?").casefold()
     assert "edge" not in without_edges.replace("knowledge", "")
     assert "relation" not in without_edges
 
 
 def _filled(access: str) -> str:
-    return access.strip().replace("$graph", "/graph").replace("$scratch", "/scratch")
+    places = {"graph": "/graph", "scratch": "/scratch", "attempt": "/attempt"}
+    return Template(access).substitute(places).strip()
