@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import string
 from collections.abc import Mapping
 from typing import Any
@@ -38,3 +39,13 @@ def system_for(mode: Mode, schema: Mapping[str, Any]) -> str:
 
 
 _SCHEMA_PARTS = {"node_types": "node_types", "edge_types": "relations"}
+
+
+def prompt_hashes(mode: Mode, schema: Mapping[str, Any]) -> dict[str, str]:
+    """sha256 of what the model is told: `task` with $query in the question's place, `system`, and the loop's `notices`.
+
+    Raises KeyError for an unknown $variable.
+    """
+    notices = [*NO_ANSWER.values(), TRUNCATED, ANSWERED, LAST_TURN, NEAR_LIMIT]
+    texts = {"task": prompt_for(mode, "$query"), "system": system_for(mode, schema), "notices": "\n".join(notices)}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}

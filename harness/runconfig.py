@@ -13,6 +13,7 @@ from harness.budget import Budget
 from harness.ledger import AttemptRecord, RetryPolicy
 from harness.messages import Backbone, Usage
 from harness.modes import Mode
+from harness.prompt import prompt_hashes
 from harness.questions import Question, QuestionSet
 from harness.rundir import versions
 from harness.setup import sandbox_spec
@@ -77,6 +78,7 @@ class RunConfig:
                 "queries": self.export.manifest["queries"],
             },
             "mode": self.mode.as_dict(),
+            "prompts": prompt_hashes(self.mode, self.export.schema),
             "model": self.profile,
             "questions": {
                 "source": self.questions.source,

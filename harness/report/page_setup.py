@@ -55,6 +55,7 @@ def _run(system: System, graph: str, run: RunResults) -> Child:
         "command": h("code", shlex.join(manifest.get("command") or [])),
         "questions": f"{len(run.questions):,} from {questions['source']}, sha256 {questions['sha256'][:16]}",
         "export": f"{export['nodes']:,} nodes, {export['edges']:,} edges, digest {export['digest'][:16]}",
+        "prompts": ", ".join(f"{name} {digest[:16]}" for name, digest in manifest.get("prompts", {}).items()) or "-",
         "sandbox": _value(manifest.get("sandbox")),
         "isolation probe": _probe(len(probe), failed),
         "workers, retry": f"{manifest.get('workers')}, {manifest.get('retry')}",

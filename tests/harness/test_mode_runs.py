@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from harness.events import read_events
 from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Reply, Request
 from harness.modes import load_mode, mode_names
+from harness.prompt import prompt_hashes
 from harness.questions import QuestionSet, load_questions
 from harness.runconfig import RunConfig
 from harness.runner import execute
@@ -143,6 +145,19 @@ def test_ark_keeps_a_selection_and_fuses_three_agents(run: Run) -> None:
     assert "'is_a', 'regulates'" in request.entries[0].text
     assert request.entries[1].text.startswith("Find nodes that answer the question: ")
     assert "Score: " in results(out)[0]["text"]
+
+
+@pytest.mark.parametrize("mode", ["ark", "tools"])
+def test_what_the_model_is_told_is_hashed_into_the_manifest(run: Run, mode: str) -> None:
+    _, words, out = run(mode, [calls(tool("finish")), says("ANSWER: [1]")], "agents.count=1")
+    told = words.requests[0].entries
+    hashes = orjson.loads((out / "manifest.json").read_bytes())["prompts"]
+    task = told[-1].text.replace(words.requests[0].query, "$query")
+    system = told[0].text if len(told) > 1 else ""
+    assert hashes["task"] == hashlib.sha256(task.encode()).hexdigest()
+    assert hashes["system"] == hashlib.sha256(system.encode()).hexdigest()
+    changed = prompt_hashes(load_mode(mode, {"answer": {"max_ids": 7}}), {})
+    assert (changed["task"] != hashes["task"], changed["notices"] == hashes["notices"]) == (mode == "tools", True)
 
 
 def test_ark_at_its_limit_returns_what_was_selected(run: Run) -> None:
