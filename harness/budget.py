@@ -1,4 +1,4 @@
-"""What a whole run may take, over all its sessions: tokens, dollars, time.
+"""What a whole run may take, over all its sessions: tokens, dollars, time. Runs side by side share it.
 
 Where a limit is reached no attempt starts any more and those in flight end by themselves. A resume with a higher limit
 goes on. Limits of one attempt are its mode's (`harness.modes.Limits`).
@@ -30,28 +30,30 @@ class Budget:
 
 
 class Spending:
-    """What a run has taken so far. The caller's lock guards it.
+    """What runs have taken together so far. The caller's lock guards it.
 
     A usage or a cost that nobody knows can't be counted: with an endpoint that reports no usage, limits of tokens and
-    cost don't bind. `cost_of` prices an attempt of which only the usage is known, as after a crash.
+    cost don't bind. Where a method takes `cost_of`, it prices an attempt of which only the usage is known, as after a
+    crash.
     """
 
-    def __init__(
-        self, budget: Budget, earlier: Sequence[AttemptRecord], cost_of: Callable[[Usage], float | None]
-    ) -> None:
+    def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._cost_of = cost_of
         self._tokens = 0
         self._cost = 0.0
-        self._seconds = _covered([(record.started, record.finished) for record in earlier])
+        self._earlier: list[tuple[float, float]] = []  # when attempts of earlier sessions were under way
         self._began = time.monotonic()
-        for record in earlier:
-            self.add(record)
 
-    def add(self, record: AttemptRecord) -> None:
+    def resume(self, records: Sequence[AttemptRecord], cost_of: Callable[[Usage], float | None]) -> None:
+        """Count a run's attempts of earlier sessions."""
+        self._earlier += [(record.started, record.finished) for record in records]
+        for record in records:
+            self.add(record, cost_of)
+
+    def add(self, record: AttemptRecord, cost_of: Callable[[Usage], float | None]) -> None:
         """Count an attempt that has ended."""
         self._tokens += (record.usage.get("input") or 0) + (record.usage.get("output") or 0)
-        cost = self._cost_of(Usage(**record.usage)) if record.cost is None else record.cost
+        cost = cost_of(Usage(**record.usage)) if record.cost is None else record.cost
         self._cost += cost or 0.0
 
     def reached(self, flying: Iterable[Account]) -> str | None:
@@ -60,7 +62,7 @@ class Spending:
         taken = {
             "tokens": self._tokens + sum(account.tokens() for account in accounts),
             "cost": self._cost + sum(account.known_cost for account in accounts),
-            "seconds": self._seconds + time.monotonic() - self._began,
+            "seconds": _covered(self._earlier) + time.monotonic() - self._began,
         }
         words = {"tokens": number, "cost": money, "seconds": duration}
         for name, limit in vars(self._budget).items():

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 import sandbox
+from harness.budget import Spending
 from harness.errors import ProbeFailed
 from harness.runconfig import Listener, RunConfig, RunOutcome
 from harness.rundir import RunFolder, open_run
@@ -25,13 +26,13 @@ def execute(config: RunConfig, listener: Listener) -> RunOutcome:
 def execute_all(parts: Sequence[tuple[RunConfig, Listener]]) -> list[RunOutcome]:
     """Run or resume several runs side by side, their questions interleaved; returns when every due attempt has ended.
 
-    The workers (as many as the first run says) and the memory for sandboxes are shared; so that a partial run is
+    The workers and the budget (the first run's) and the memory for sandboxes are shared; so that a partial run is
     comparable, the first question is asked in every run, then the second. After Ctrl-C the state is saved and the
     outcomes say `interrupted`. Raises UserError (a folder), ProbeFailed, QuotaExhausted, KeyRejected,
     SandboxUnavailable.
     """
     with contextlib.ExitStack() as stack:
-        runs = []
+        runs, spending = [], Spending(parts[0][0].budget)
         for config, listener in parts:
             stack.callback(listener.closed)
             folder = stack.enter_context(open_run(config.out, config.manifest(), resume=config.resume))
@@ -42,8 +43,8 @@ def execute_all(parts: Sequence[tuple[RunConfig, Listener]]) -> list[RunOutcome]
             if config.sandboxes is not None:
                 listener.notice(f"probing the isolation of the {config.sandboxes.kind} sandbox")
                 _probe(config, config.sandboxes, folder)
-            runs.append(Run(config, folder, listener))
-        session = Session(runs)
+            runs.append(Run(config, folder, listener, spending))
+        session = Session(runs, spending)
         interrupted = session.work()
         return [run.outcome(interrupted) for run in runs]
 

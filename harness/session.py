@@ -68,7 +68,7 @@ class _Flight:
 class Run:
     """One run folder at work. Its methods are called under the session's lock, but for `attempt`."""
 
-    def __init__(self, config: RunConfig, folder: RunFolder, listener: Listener) -> None:
+    def __init__(self, config: RunConfig, folder: RunFolder, listener: Listener, spending: Spending) -> None:
         self.config, self.folder, self.listener = config, folder, listener
         self.flights: dict[AttemptKey, _Flight] = {}
         self.limit: str | None = None
@@ -77,7 +77,8 @@ class Run:
         self._rejected = 0
         self._reasons: set[str] = set()
         self._states = fold(records)
-        self._spending = Spending(config.budget, records, config.cost_of)
+        self._spending = spending
+        spending.resume(records, config.cost_of)
         names = config.mode.tools
         client = config.mode.view.client
         graph = (
@@ -103,14 +104,6 @@ class Run:
         total = len(found) * self.config.mode.agents.count
         self.listener.started(total, total - sum(map(len, found)))
         return found
-
-    def limit_reached(self) -> bool:
-        """Whether a limit of the run forbids another attempt; said once."""
-        if self.limit is None:
-            self.limit = self._spending.reached(flight.account for flight in self.flights.values())
-            if self.limit is not None:
-                self.listener.notice(f"{self.limit}: no attempt starts any more, those in flight finish")
-        return self.limit is not None
 
     def take_off(self, job: Job, account: Account) -> _Flight:
         """Note that an attempt is under way."""
@@ -155,7 +148,7 @@ class Run:
             return None  # already recorded when the run was stopped
         record = _record(flight, outcome)
         self.folder.ledger.append(record)
-        self._spending.add(record)
+        self._spending.add(record, self.config.cost_of)
         key = (record.query_id, record.agent)
         state = replace(self._states[key], records=(*self._states[key].records, record))
         self._states[key] = state
@@ -196,10 +189,12 @@ class Run:
 
 
 class Session:
-    """The workers, their queue, and the sandboxes that all runs share."""
+    """The workers, their queue, and the sandboxes and the budget that all runs share."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[Run], spending: Spending) -> None:
         self._runs = runs
+        self._spending = spending
+        self._limit: str | None = None
         self._cancel = threading.Event()
         self._idle = threading.Event()
         self._lock = threading.RLock()
@@ -259,7 +254,7 @@ class Session:
         """Takes jobs until there is none left or the runs are being stopped."""
         while (job := self._jobs.get()) is not None:
             with self._lock:
-                starts = not (self._cancel.is_set() or job.run.limit_reached())
+                starts = not (self._cancel.is_set() or self._limit_reached(job.run))
             if starts:
                 try:
                     self._attempt(job)
@@ -269,6 +264,15 @@ class Session:
                 self._due -= 1
                 if self._due == 0 or self._cancel.is_set():
                     self._idle.set()
+
+    def _limit_reached(self, run: Run) -> bool:
+        """Whether a limit of the runs forbids `run` another attempt; said once."""
+        if self._limit is None:
+            self._limit = self._spending.reached(flight.account for r in self._runs for flight in r.flights.values())
+            if self._limit is not None:
+                run.listener.notice(f"{self._limit}: no attempt starts any more, those in flight finish")
+        run.limit = self._limit
+        return self._limit is not None
 
     def _attempt(self, job: Job) -> None:
         run = job.run

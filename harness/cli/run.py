@@ -79,8 +79,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     stops cleanly; --resume goes on without asking a finished question again.
 
     Limits of one attempt are settings of the mode (limits.…). Those of the whole run are --set run.tokens=N,
-    run.cost=DOLLARS and run.seconds=N: at one of them no attempt starts any more and those in flight finish;
-    --resume with a higher one goes on.
+    run.cost=DOLLARS and run.seconds=N, shared by all modes and graphs of the command: at one of them no attempt
+    starts any more and those in flight finish; --resume with a higher one goes on.
 
     \b
     Examples:
@@ -204,6 +204,8 @@ def _report(jobs: Sequence[Job]) -> None:
             notice(f"{job.out}: the server counted no more tokens in {cut} requests than in those before them, though"
                    " more was sent: it seems to cut them; model.window should be what it was started with")  # fmt: skip
         click.echo(f"run folder: {job.out}")
+    if len(jobs) > 1:
+        notice(f"side by side: harness report {shlex.quote(str(jobs[0].out.parent))}")
 
 
 def _compared(run: Path) -> str:

@@ -24,7 +24,8 @@ def flying(*usages: Usage) -> Account:
 
 
 def reached(budget: Budget, *records: AttemptRecord, accounts: tuple[Account, ...] = ()) -> str | None:
-    spending = Spending(budget, records, lambda usage: None if usage.input is None else usage.input / 100)
+    spending = Spending(budget)
+    spending.resume(records, lambda usage: None if usage.input is None else usage.input / 100)
     return spending.reached(accounts)
 
 
@@ -53,6 +54,16 @@ def test_time_is_counted_once_however_many_attempts_ran() -> None:
     assert reached(Budget(seconds=200), *earlier) is not None
     assert reached(Budget(seconds=10_000), *earlier) is None
     assert (reached(Budget(seconds=200), *earlier) or "").endswith(" of 3:20")
+
+
+def test_runs_side_by_side_count_together_each_at_its_own_prices() -> None:
+    spending = Spending(Budget(tokens=330, cost=3.0, seconds=10_000))
+    spending.resume([record(0, 5, None, input=100, output=10)], lambda _: 1.0)
+    spending.resume([record(3, 8, None, input=100, output=10)], lambda _: None)
+    spending.add(record(8, 9, None, input=100, output=9), lambda _: 1.9)
+    assert spending.reached([]) is None
+    assert spending.reached([flying(Usage(0, None, 1))]) == "run.tokens is reached, 330 of 330"
+    assert (Spending(Budget(seconds=1e-9)).reached([]) or "").startswith("run.seconds")
 
 
 @pytest.mark.parametrize("values", [{"tokens": 0}, {"cost": -1.0}, {"seconds": 0.0}])

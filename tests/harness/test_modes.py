@@ -144,7 +144,7 @@ def test_prompts_differ_only_where_the_access_differs(name: str) -> None:
 
 
 def test_the_modes_that_are_alike_are_those_of_the_comparison() -> None:
-    files = {"files", "files-rg", "no-edges", "shell", "one-program"}
+    files = {"files", "files-rg", "files-kernel", "no-edges", "shell", "one-program"}
     assert set(ALIKE) >= files | {"tools", "tools-code", "retrieval", "closed-book-ids"}
     assert not {name for name in mode_names() if name.startswith("ark")} & set(ALIKE)
     names, ids = (prompt_for(load_mode(f"closed-book-{kind}"), "?") for kind in ("names", "ids"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from exporter import Export
+from harness.budget import Budget
 from harness.events import read_events
 from harness.messages import Reply, Request
 from harness.modes import load_mode
@@ -74,6 +76,20 @@ def test_several_runs_are_asked_question_by_question(make: Make, tmp_path: Path)
     assert asked == [(question.id, name) for question in configs[0].questions.questions for name in ("a", "b")]
     assert all(len(listener.records) == 3 and listener.over for listener in listeners)
     assert all(list(check_run(config.out)) == [] for config in configs)
+
+
+def test_several_runs_share_one_budget_and_stop_at_the_same_question(make: Make, tmp_path: Path) -> None:
+    configs = [
+        make([says("ANSWER: [1]")], 5, out=tmp_path / name, budget=Budget(tokens=500), cost_of=lambda _: None)
+        for name in ("a", "b")
+    ]  # 110 tokens each
+    listeners = [Notes(), Notes()]
+    outcomes = execute_all(list(zip(configs, listeners, strict=True)))
+    assert [outcome.scored for outcome in outcomes] == [3, 2]
+    assert [outcome.limit for outcome in outcomes] == ["run.tokens is reached, 550 of 500"] * 2
+    assert sum("reached" in text for listener in listeners for text in listener.texts) == 1
+    again = execute_all([(replace(config, resume=True), Notes()) for config in configs])
+    assert [outcome.open for outcome in again] == [2, 3], "what both had taken counts"
 
 
 def test_programs_call_the_graph_tools_and_each_call_is_an_event(make: Make) -> None:
