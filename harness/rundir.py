@@ -7,7 +7,6 @@ import fcntl
 import os
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -208,8 +207,3 @@ def _interrupted(path: Path, relative: str) -> AttemptRecord | None:
         finished=last,
         trajectory=relative,
     )
-
-
-def command_line() -> list[str]:
-    """The command as typed, for the manifest: no secret can be in it, keys come from the environment alone."""
-    return ["harness", *sys.argv[1:]]

@@ -9,13 +9,20 @@ from harness.report.html import Child, Safe, h
 
 def scores_section(report: Report) -> Child:
     """The table of each reading; the first is open."""
-    first, *others = grids(report)[:-1]
+    *tables, _ = grids(report)
+    if not tables:
+        return [h("p", "No question was asked to its end."), _notes(report)]
+    first, *others = tables
     return [
         h("p", first.caption + "."),
         grid_table(first),
         [h("details", h("summary", grid.caption + "."), grid_table(grid)) for grid in others],
-        h("ul", [h("li", note) for note in report.notes()]) if report.notes() else None,
+        _notes(report),
     ]
+
+
+def _notes(report: Report) -> Child:
+    return h("ul", [h("li", note) for note in report.notes()]) if report.notes() else None
 
 
 def grid_table(grid: Grid) -> Safe:

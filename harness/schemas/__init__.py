@@ -54,7 +54,8 @@ def check_run(run: Path) -> Iterator[RunFault]:
     for path in sorted((run / "trajectories").glob("*/*.jsonl")):
         name = str(path.relative_to(run))
         in_flight = growing and name not in ledgered
-        yield from _check_trajectory(run, path, may_be_torn=in_flight or ledgered.get(name) == "interrupted")
+        cut_short = in_flight or ledgered.get(name) == "interrupted"
+        yield from _check_trajectory(run, path, may_be_torn=cut_short, may_end_early=cut_short or name not in ledgered)
         if name not in ledgered and not growing:
             yield RunFault(name, None, "is not in the ledger: in flight at a crash (resume the run)")
 
@@ -114,14 +115,17 @@ class TrajectoryCheck:
                 yield RunFault(self._name, number, f"blob {blob} is missing")
 
 
-def _check_trajectory(run: Path, path: Path, *, may_be_torn: bool) -> Iterator[RunFault]:
+def _check_trajectory(run: Path, path: Path, *, may_be_torn: bool, may_end_early: bool) -> Iterator[RunFault]:
     name = str(path.relative_to(run))
-    check = TrajectoryCheck(run, name)
+    check, last = TrajectoryCheck(run, name), None
     for number, event in _parsed_lines(path, may_be_torn):
         if isinstance(event, str):
             yield RunFault(name, number, event)
             return
         yield from check.faults(number, event)
+        last = event.get("type")
+    if last != "end" and not may_end_early:
+        yield RunFault(name, None, f"its last event is not the attempt's end but {last or 'missing'}")
 
 
 def _check_lines(run: Path, path: Path, schema: str, *, may_be_torn: bool) -> Iterator[RunFault]:

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.events import trajectory_path
-from harness.ledger import LEDGER, Ledger, read_ledger
+from harness.ledger import LEDGER, AttemptRecord, Ledger, read_ledger
 from harness.messages import Entry, Reply, Usage
 from harness.rundir import is_in_use, open_run, versions
 from harness.schemas import check_run
@@ -163,6 +163,22 @@ def test_whether_a_folder_is_in_use(tmp_path: Path) -> None:
     assert sorted(run.iterdir()) == before
     with open_run(run, manifest(), resume=True):
         pass
+
+
+def test_a_finished_attempt_has_its_end_in_the_trajectory(tmp_path: Path) -> None:
+    """A file that was cut at the end of a line is otherwise as it should be."""
+    run = tmp_path / "run"
+    with open_run(run, manifest(), resume=False):
+        path = begin_attempt(run, "q")
+        Ledger(run).append(AttemptRecord("q", 0, 0, "answered", trajectory=str(path.relative_to(run))))
+    begun = path.read_bytes()
+    name = path.relative_to(run)
+    path.write_bytes(begun + orjson.dumps({"seq": 2, "type": "end"}) + b"\n")
+    assert not any("last event" in fault for fault in faults_of(run))
+    path.write_bytes(begun)
+    assert f"{name}:None: its last event is not the attempt's end but notice" in faults_of(run)
+    path.write_bytes(b"")
+    assert f"{name}:None: its last event is not the attempt's end but missing" in faults_of(run)
 
 
 def faults_of(run: Path) -> list[str]:

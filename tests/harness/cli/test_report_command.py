@@ -77,3 +77,15 @@ def test_mistakes(parent: Path, tmp_path: Path) -> None:
     mistake(run_cli("report", one, "--plot", str(tmp_path / "p.svg")), "no differences to draw", "two modes")
     assert list(tmp_path.iterdir()) == []
     mistake(run_cli("report", one, "--format", "word"), "--format", "")
+
+
+@pytest.mark.parametrize("form", ["text", "md", "latex", "csv", "json", "html"])
+def test_a_run_that_answered_nothing_yet(tmp_path: Path, form: str) -> None:
+    export = make_export(tmp_path / "g", "g", [Ask("q", (1,))])
+    run = make_run(tmp_path / "run", export, {"q": Try((1,))})
+    (run / "attempts.jsonl").write_bytes(b"")
+    done = run_cli("report", str(run), "--format", form)
+    assert done.code == 0
+    assert "1 of 1 questions not asked to the end" in done.stdout + done.stderr or form in ("html", "csv")
+    if form == "html":
+        assert "No question was asked to its end." in (run / "report.html").read_text(encoding="utf-8")
