@@ -9,6 +9,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +27,7 @@ from harness.text import count_of, duration, line, money, number, plain, shorten
 
 _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
+_FOLDED_CALLS = 10  # of a program's calls of graph tools, one after the other
 _QUESTION_WIDTH = 60
 _REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
@@ -93,8 +95,13 @@ class AttemptPrinter:
         try:
             clearings = [event for event in events if event["type"] == "clear"]
             self._cleared = {call: event["turn"] for event in clearings for call in event["call_ids"]}
-            for event in events:
-                self._printers.get(event["type"], self._other)(event)
+            for by_program, group in groupby(events, lambda event: event["type"] == "client_call"):
+                shown = list(group)
+                more = len(shown) - _FOLDED_CALLS if by_program and not self._full else 0
+                for event in shown[:_FOLDED_CALLS] if more > 0 else shown:
+                    self._printers.get(event["type"], self._other)(event)
+                if more > 0:
+                    self._say(f"… {count_of(more, 'call')} folded (--full shows them) …", "dim")
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path} is damaged: {error!r}", hint) from None
         self._ending(record)

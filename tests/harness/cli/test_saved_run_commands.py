@@ -20,6 +20,7 @@ from harness.graphs import open_graph
 from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.observe import Observation
 from harness.trajectory import TrajectoryWriter
+from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
 from tests.support.runs import EDGES, NODES, QUESTIONS, attempt, jsonl, make_export, make_run
 
@@ -123,6 +124,16 @@ class TestScore:
         assert len(told) == 1, done
         assert told[0].startswith(f"{run}: the last line of the ledger is torn"), done
         assert "--resume" in told[0]
+
+    def test_many_calls_of_a_program_are_folded(self, tmp_path: Path) -> None:
+        steps = [Step("python3 p.py", "done", made=(("search", False),) * 9_990)]
+        export = make_export(tmp_path / "graph")
+        run = make_audited_run(tmp_path / "run", export, {"q1": [Attempt(steps)]})
+        lines = run_cli("show", str(run), "q1").stdout.splitlines()
+        made = [number for number, line in enumerate(lines) if line.startswith("search(k=5)")]
+        assert len(made) == 10
+        assert lines[made[-1] + 1] == "… 9,980 calls folded (--full shows them) …"
+        assert run_cli("show", str(run), "q1", "--full").stdout.count("search(k=5)") == 9_990
 
     def test_no_run(self, tmp_path: Path) -> None:
         mistake(run_cli("score", str(tmp_path)), "holds no runs", "harness run")
