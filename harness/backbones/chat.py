@@ -45,12 +45,12 @@ _FINISH: Final[Mapping[str, FinishReason]] = {
 
 
 def parse_reply(data: bytes, asked: Asked) -> Parsed:
-    """Read a reply, in one piece or streamed.
+    """Read a reply.
 
     Raises Trouble for a reply that isn't one, and what `faults.from_error` makes of an error sent with status 200.
     """
     notes: list[Note] = []
-    reply = load(data, notes, sse.chat_completion)
+    reply = load(data, notes)
     message, reason = _choice(reply)
     reader = CallReader(asked, notes)
     calls = tuple(
@@ -161,4 +161,5 @@ CHAT: Final = Dialect(
     message=_messages,
     parse=parse_reply,
     streaming={"stream": True, "stream_options": {"include_usage": True}},
+    assemble=sse.chat_completion,
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.backbones import jsontext, sse
+from harness.backbones import jsontext
 from harness.backbones.faults import Trouble, from_error
 from harness.backbones.profiles import Profile
 from harness.backbones.textcalls import calls_in_text
@@ -44,7 +44,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One API. `parse` reads a reply and raises Trouble for what is none."""
+    """One API. `parse` reads a reply, `assemble` makes one of a stream; both raise Trouble for what is none."""
 
     name: str  # the key in Entry.wire
     path: str
@@ -54,6 +54,7 @@ class Dialect:
     message: Callable[[Entry], list[Any]]  # an entry as the items that it is in a request
     parse: Callable[[bytes, Asked], Parsed]
     streaming: Mapping[str, Any]  # parameters that ask for a stream
+    assemble: Callable[[bytes], dict[str, Any]]
 
     def wire(self, entry: Entry) -> bytes:
         """The entry's items as they stand in a request, with commas between; encoded once."""
@@ -138,10 +139,8 @@ def stand_in(arguments: str) -> str:
     return jsontext.dumps({"malformed_arguments": arguments[:STAND_IN]}).decode()
 
 
-def load(data: bytes, notes: list[Note], assemble: Callable[[bytes], dict[str, Any]]) -> Mapping[str, Any]:
-    """A reply's JSON object, `assemble`d where it came as a stream. Raises Trouble where there is none."""
-    if sse.is_stream(data):
-        return assemble(data)
+def load(data: bytes, notes: list[Note]) -> Mapping[str, Any]:
+    """A reply's JSON object. Raises Trouble where there is none."""
     try:
         reply, repaired = jsontext.loads(data)
     except ValueError as error:

@@ -116,10 +116,14 @@ class Endpoint:
             )
             self._reached = True
             with closing(response):
-                value, _ = jsontext.loads(self._clean(self._read(response, deadline)))
+                value, _ = jsontext.loads(self.clean(self._read(response, deadline)))
         except (openai.OpenAIError, httpx2.HTTPError, BackboneError, ValueError):
             return None
         return value
+
+    def clean(self, data: bytes) -> bytes:
+        """Without the key, wherever it was echoed."""
+        return data.replace(self._secret, b"[key]") if self._secret else data
 
     def close(self) -> None:
         """End waiting and close connections; a request under way that fails is not sent again."""
@@ -177,11 +181,11 @@ class Endpoint:
             )
             self._reached = True
             with closing(response):
-                return self._clean(self._read(response, deadline))
+                return self.clean(self._read(response, deadline))
         except openai.APIStatusError as error:
             self._reached = True
             headers = {name.lower(): value for name, value in error.response.headers.items()}
-            raise self._named(from_status(error.status_code, self._clean(error.response.content), headers)) from None
+            raise self._named(from_status(error.status_code, self.clean(error.response.content), headers)) from None
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
             cause = error.__cause__ or error
             unreached = isinstance(cause, httpx2.ConnectTimeout)
@@ -211,9 +215,5 @@ class Endpoint:
 
     def _why(self, error: Exception) -> str:
         cause = error.__cause__ or error
-        text = self._clean(str(cause).encode()).decode("utf-8", "replace")
+        text = self.clean(str(cause).encode()).decode("utf-8", "replace")
         return f"connection failed: {text or type(cause).__name__}"
-
-    def _clean(self, data: bytes) -> bytes:
-        """Without the key, wherever it was echoed."""
-        return data.replace(self._secret, b"[key]") if self._secret else data

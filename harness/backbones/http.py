@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from harness.backbones import jsontext
+from harness.backbones import jsontext, sse
 from harness.backbones.chat import CHAT
 from harness.backbones.dialect import Asked, Dialect
 from harness.backbones.endpoint import Endpoint
@@ -46,7 +46,7 @@ class HttpBackbone:
                 self._dialect.path,
                 self.body(request),
                 request.time_left,
-                lambda data: self._dialect.parse(data, asked),
+                lambda data: self._dialect.parse(self._whole(data), asked),
             )
         except Refused as refused:
             note = {"kind": "refused_by_endpoint", "message": str(refused)}
@@ -69,6 +69,12 @@ class HttpBackbone:
             head = self._opening + self._dialect.begin(request.tools, self._parallel)
             self._head = (request.tools, head)
         return Body(head, self._dialect.wires(request.entries), self._dialect.end(request))
+
+    def _whole(self, data: bytes) -> bytes:
+        """A reply in one piece; a key that a stream's pieces echo comes to light when they are put together."""
+        if not sse.is_stream(data):
+            return data
+        return self._endpoint.clean(jsontext.dumps(self._dialect.assemble(data)))
 
     def window(self) -> int | None:
         """The model's context window in tokens, as its server says; None where it doesn't."""

@@ -99,4 +99,5 @@ PROMPTED: Final = Dialect(
     message=_messages,
     parse=parse_reply,
     streaming=chat.CHAT.streaming,
+    assemble=chat.CHAT.assemble,
 )

@@ -40,7 +40,7 @@ _INCOMPLETE: Final[Mapping[str, FinishReason]] = {
 def parse_reply(data: bytes, asked: Asked) -> Parsed:
     """Read a reply; as `chat.parse_reply`."""
     notes: list[Note] = []
-    reply = load(data, notes, sse.response)
+    reply = load(data, notes)
     raise_error(reply.get("error"))
     output = reply.get("output")
     if reply.get("status") == "failed" or not isinstance(output, list):
@@ -146,4 +146,5 @@ RESPONSES: Final = Dialect(
     message=_items,
     parse=parse_reply,
     streaming={"stream": True},
+    assemble=sse.response,
 )
