@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.modes import Output
-
-_LINE_TAIL_SHARE = 5  # a shortened line keeps one part in this many of its end
+from harness.own_words import LINE_TAIL_SHARE
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def _half_of_lines(text: str, most: int | None) -> tuple[str, str]:
 
 
 def _shorten_line(line: str, line_cap: int) -> str:
-    tail = line_cap // _LINE_TAIL_SHARE
+    tail = line_cap // LINE_TAIL_SHARE
     cut = len(line) - line_cap
     return f"{line[: line_cap - tail]}[... {cut:,} characters of this line left out ...]{line[len(line) - tail :]}"
 

@@ -14,6 +14,8 @@ CAUSES: Mapping[str, str] = {
     "view": "the whole output is the same, but another part of it was shown",
     "time": "dates, times of day or durations",
     "process": "process ids",
+    "user": "the sandbox's user, which has another number each time",
+    "progress": "the meter of a download that never was",
     "address": "addresses of objects in memory",
     "temporary": "names of temporary files",
     "disk": "sizes and free space of file systems, dates and owners of files",
@@ -40,6 +42,14 @@ _PROCESSES = (
     re.compile(r"^\[\d+\]( \d+)?", re.MULTILINE),
     re.compile(r"(?<=: line )\d+: +\d+ "),
 )
+_USERS = (
+    re.compile(r"\b(uid|gid|groups)=\d+(\(\w*\))?"),
+    re.compile(r"^(\w+:\w?:)\d+:(\d+:)?", re.MULTILINE),  # of /etc/passwd and /etc/group
+)
+_USER_CALLS = re.compile(r"\b(get(e)?[ug]id|getpwuid|getgroups|id -\w+|\$\{?E?UID)\b")
+_USER_NUMBER = (re.compile(r"\b\d{3,10}\b"),)
+_METERED = re.compile(r"\b(curl|wget)\b")
+_METER = (re.compile(r"^ +% Total +% Received .*\n +Dload .*\n", re.MULTILINE), re.compile(r"\r[ \d:-]*"))
 _ADDRESSES = (re.compile(r"0x[0-9a-fA-F]{6,}"),)
 _TEMPORARY = (re.compile(r"/tmp/[\w./-]+"), re.compile(r"\btmp[\w]{6,}\b"))  # noqa: S108 - a pattern, no file
 _NUMBERS = (re.compile(r"[\d.,]+[KMGT%]?"), re.compile(r" +"))
@@ -114,9 +124,12 @@ def _without_frames(text: str) -> str:
 
 
 _NORMALISERS: tuple[tuple[str, re.Pattern[str] | None, Callable[[str], str]], ...] = (
+    ("user", None, _without(_USERS, "<user>")),
+    ("user", _USER_CALLS, _without((*_USERS, *_USER_NUMBER), "<user>")),
     ("time", _CLOCKS, _without(_TIMES, "<time>")),
     ("time", re.compile(r"\bls\b|\btouch\b|\bstat\b"), _without(_TIMES, "<time>")),
     ("process", None, _without(_PROCESSES, "<process>")),
+    ("progress", _METERED, _without(_METER, "")),
     ("address", None, _without(_ADDRESSES, "<address>")),
     ("temporary", _RANDOM, _without(_TEMPORARY, "<file>")),
     ("traceback", None, _without_frames),

@@ -89,6 +89,7 @@ class RunReplay:
 
     run: str
     sandbox: str
+    python: Mapping[str, str | None] = field(default_factory=dict)  # the sandbox's version: "recorded", "replayed"
     attempts: list[AttemptReplay] = field(default_factory=list)
 
     @property
@@ -127,6 +128,7 @@ class RunReplay:
             "schema_version": SCHEMA_VERSION,
             "run": self.run,
             "sandbox": self.sandbox,
+            "python": dict(self.python),
             "attempts": len(self.attempts),
             "commands": self.commands,
             "matched": self.matched,
@@ -138,7 +140,10 @@ class RunReplay:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to replay and on what. `done` are the attempts that an earlier replay in this kind of sandbox did."""
+    """What to replay and on what. `done` are the attempts that an earlier replay in this kind of sandbox did.
+
+    `python` is the version in the run's sandbox, None where there was none or it isn't recorded.
+    """
 
     run: Path
     export: Export
@@ -147,6 +152,7 @@ class Plan:
     sandbox: SandboxSettings
     view: View
     neighbors: Neighbors
+    python: str | None
     files: tuple[str, ...]
     done: tuple[AttemptReplay, ...]
 
@@ -185,7 +191,7 @@ def plan_replay(
     return Plan(
         run, export, tuple(mode["tools"]), build(Output, mode["output"], where),
         build(SandboxSettings, mode["sandbox"], where), build(View, mode.get("view", {}), where),
-        build(Neighbors, mode.get("neighbors", {}), where), files, done,
+        build(Neighbors, mode.get("neighbors", {}), where), (manifest.get("sandbox") or {}).get("python"), files, done,
     )  # fmt: skip
 
 
@@ -203,7 +209,9 @@ def replay_run(
     """
     toolbox = make_toolbox(plan.commands)
     client = _client(plan, notice) if plan.view.client else None
-    result = RunReplay(str(plan.run), backend.kind, list(plan.done))
+    here = backend.describe().get("python")
+    versions = {"recorded": plan.python, "replayed": str(here) if here is not None else None}
+    result = RunReplay(str(plan.run), backend.kind, versions, list(plan.done))
     done = {attempt.file for attempt in plan.done}
     stop = threading.Event()
     store = _Store(plan.run, backend.kind, notice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,17 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or not manifest.keys() >= _NEEDED:
         raise UserError(f"{path} is not the manifest of a run", "give the folder that `harness run` named")
     return manifest
+
+
+def sandbox_kind(manifest: Mapping[str, Any]) -> str:
+    """What kind of sandbox a run had, `none` where it had none; of an imported run, where it is from."""
+    return str((manifest.get("sandbox") or {}).get("kind", "none"))
+
+
+def line_cap(manifest: Mapping[str, Any]) -> int | None:
+    """The characters to which a run's mode shortened lines of outputs, None where it didn't."""
+    cap = manifest["mode"].get("output", {}).get("line_cap")
+    return cap if isinstance(cap, int) else None
 
 
 def recorded_export(manifest: dict[str, Any], run: Path, data: Path | None = None) -> Export:

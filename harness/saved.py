@@ -98,8 +98,7 @@ class SavedRun:
 
     @cached_property
     def _context(self) -> Context:
-        nodes = int(self.manifest["export"]["nodes"])
-        return context_of(self.path, nodes, self.export.path if self.export is not None else None)
+        return context_of(self.path, self.manifest, self.export.path if self.export is not None else None)
 
     def name_of(self, node: int) -> str:
         """A node's name on one line, empty where the export is gone."""

@@ -1,6 +1,7 @@
 """A saved run for reading in a terminal: the list of its questions, or one attempt turn by turn.
 
 Everything in a trajectory is of unknown origin, so control characters are written out and nothing is taken as markup.
+What models and programs wrote stands behind a bar; what the harness says has none, so that an output can't pass for it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -22,9 +23,12 @@ from harness.audit.facts import Sighting
 from harness.errors import UserError
 from harness.events import read_events
 from harness.ledger import AttemptRecord, fold
+from harness.own_words import Span, own_words
+from harness.runfiles import line_cap
 from harness.saved import SavedRun
 from harness.text import count_of, duration, line, money, number, plain, shorten, size
 
+_BAR = "│ "
 _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
 _FOLDED_CALLS = 10  # of a program's calls of graph tools, one after the other
@@ -77,6 +81,7 @@ class AttemptPrinter:
 
     def __init__(self, run: SavedRun, console: Console, full: bool) -> None:
         self._run, self._console, self._full = run, console, full
+        self._line_cap = line_cap(run.manifest)
         self._cleared: dict[str, int] = {}
         self._printers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
@@ -137,14 +142,13 @@ class AttemptPrinter:
         for note in event["notes"]:
             self._say(f"note: {line(str(dict(note)))}", "yellow")
         if event["text"].strip():
-            self._console.print(Text(plain(event["text"]).strip()))
+            self._text(event["text"].strip(), folds=False)
 
     def _result(self, event: Mapping[str, Any]) -> None:
-        self._say(f"{event['name']} {event['call_id']}", "cyan")
         self._call(event)
         if event["error"]:
             self._say(f"the model's mistake: {event['error']}", "yellow")
-        self._text(event["text"], "dim")
+        self._text(event["text"], "dim", own_words(event, self._line_cap))
         if event["exec"]:
             ran = event["exec"]
             self._say(
@@ -159,11 +163,11 @@ class AttemptPrinter:
             self._say(f"cleared from the conversation before turn {self._cleared[event['call_id']]}", "yellow")
 
     def _call(self, event: Mapping[str, Any]) -> None:
-        arguments = event["arguments"]
-        if arguments is None:
-            return
+        arguments = event["arguments"] or {}
         key, language = _CODE.get(event["name"], ("", ""))
         code = arguments.get(key)
+        rows = f": {count_of(len(code.splitlines()), 'line')}" if isinstance(code, str) else ""
+        self._say(f"{line(event['name'])} {line(event['call_id'])}{rows}", "cyan")
         if isinstance(code, str):
             self._code(plain(code), language)
             arguments = {name: value for name, value in arguments.items() if name != key}
@@ -253,9 +257,23 @@ class AttemptPrinter:
             "dim",
         )
 
-    def _text(self, text: str, style: str = "") -> None:
-        for row in plain(text).split("\n") if self._full else folded(plain(text)):
-            self._console.print(Text(row, style=style), soft_wrap=True)
+    def _text(self, text: str, style: str = "", own: Sequence[Span] = (), *, folds: bool = True) -> None:
+        """A text of a model or a program behind a bar, without one where the harness speaks in it (`own`)."""
+        for part, is_own in parted(text, own):
+            rows = plain(part).split("\n")
+            if is_own:
+                for row in rows:
+                    self._say(row, "cyan")
+                continue
+            head, between, tail = folded(rows) if folds and not self._full else (rows, "", [])
+            self._barred(head, style)
+            if between:
+                self._say(between, "blue")
+            self._barred(tail, style)
+
+    def _barred(self, rows: Iterable[str], style: str) -> None:
+        for row in rows:
+            self._console.print(Text.assemble((_BAR, "blue"), (row, style)), soft_wrap=True)
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(plain(text), style=style), soft_wrap=True)
@@ -267,21 +285,41 @@ class AttemptPrinter:
 def where_seen(seen: Sighting) -> str:
     """Where an id first appeared in what the agent saw."""
     own = ", named by the agent before" if seen.named_before else ""
-    if not seen.line:
-        return f"{'only in a part that was cut away' if seen.state == 'cut' else 'never shown'}{own}"
-    place = f"first shown in turn {seen.turn}, byte {seen.offset:,}" if seen.turn else "in the prompt"
+    if seen.state == "cut":
+        return f"only in a part that was cut away in turn {seen.turn}{own}"
+    if seen.state == "never":
+        return f"never shown{own}"
+    place = f"first shown in turn {seen.turn}, byte {seen.offset:,}" if seen.turn else "in the question"
     return f"{place}{', cleared later' if seen.state == 'cleared' else ''}{own}"
 
 
-def folded(text: str) -> Iterable[str]:
-    """Head and tail of a long text, with a line between them that says how much is folded away."""
-    rows = text.split("\n")
+def parted(text: str, own: Sequence[Span]) -> Iterator[tuple[str, bool]]:
+    """A text in parts, each with whether it's the harness's own words; line breaks between them are left out.
+
+    Words of the harness inside of a line get a line of their own.
+    """
+    done = 0
+    for begin, end in own:
+        if before := text[done:begin].removesuffix("\n"):
+            yield before, False
+        yield text[begin:end], True
+        done = end + text.startswith("\n", end)
+    if rest := text[done:].removesuffix("\n") if own else text:
+        yield rest, False
+
+
+def folded(rows: list[str]) -> tuple[list[str], str, list[str]]:
+    """Head and tail of a long text's lines, and what to say between them; of a short text all, and nothing."""
+    rows = [_folded_line(row) for row in rows]
     half = _FOLDED_LINES // 2
-    if len(rows) > _FOLDED_LINES + 3:
-        rows = [*rows[:half], f"… {len(rows) - 2 * half:,} lines folded (--full shows them) …", *rows[-half:]]
-    for row in rows:
-        more = len(row) - _FOLDED_WIDTH
-        yield row if more <= 0 else f"{row[:_FOLDED_WIDTH]} … {more:,} characters folded …"
+    if len(rows) <= _FOLDED_LINES + 3:
+        return rows, "", []
+    return rows[:half], f"… {len(rows) - 2 * half:,} lines folded (--full shows them) …", rows[-half:]
+
+
+def _folded_line(row: str) -> str:
+    more = len(row) - _FOLDED_WIDTH
+    return row if more <= 0 else f"{row[:_FOLDED_WIDTH]} … {more:,} characters folded …"
 
 
 def cut_in_words(cut: Mapping[str, Any]) -> str:

@@ -51,6 +51,7 @@ class GraphCall(NamedTuple):
 class Sighting:
     """A node id and where it first appeared in what the agent saw: turn, line, byte in that text (UTF-8).
 
+    Of one that stood only in parts that were cut away, turn and line are those of the result that was cut.
     `named_before`: the agent had written the id itself before any output showed it.
     """
 
@@ -60,6 +61,11 @@ class Sighting:
     line: int = 0
     offset: int = 0
     named_before: bool = False
+
+    @property
+    def seen(self) -> bool:
+        """Whether the agent saw it at all."""
+        return self.state in ("shown", "cleared")
 
 
 @dataclass
@@ -78,6 +84,7 @@ class AttemptFacts:
     record: AttemptRecord | None
     gold: tuple[int, ...] | None
     hit: bool = False
+    unreadable: bool = False  # not read to its end
     lines: int = 0
     bytes: int = 0
     mode: str = ""
@@ -85,6 +92,7 @@ class AttemptFacts:
     tools: str = ""  # digest of the tools' definitions
     calls: list[CallFacts] = field(default_factory=list)
     graph_calls: list[GraphCall] = field(default_factory=list)
+    answer_line: int = 0
     answer: tuple[Sighting, ...] = ()
     gold_sightings: tuple[Sighting, ...] = ()
     canaries: list[int] = field(default_factory=list)

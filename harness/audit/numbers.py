@@ -2,10 +2,14 @@
 
 A number counts where it stands by itself: not part of a word, of a decimal number, of a date, of a source's own id
 such as `NCBIGene:15` or `GO:0000012`, and without leading zeros. A small number can still be there for another
-reason; the shorter a graph's ids, the more of these there are.
+reason; the shorter a graph's ids, the more of these there are. In the results of the graph tools, whose form is known,
+an id counts where that form has one.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +29,27 @@ _SPLITS = np.zeros(256, dtype=bool)  # between two digits: part of a decimal num
 _SPLITS[[*b".-:"]] = True
 _EXTENSIONS = (b".tsv", b".jsonl", b".txt")  # `edges/03.tsv:15` is a match that rg or grep found
 
+_LISTED, _RECORD = re.compile(rb"\[(\d{1,18})\]"), re.compile(rb'"node_id": ?(\d{1,18})')
+# Where the results of these tools have ids; None: an acknowledgement or counts, which have none.
+_FORMS: Mapping[str, re.Pattern[bytes] | None] = {
+    "search": _LISTED, "neighbors": _LISTED, "search_in_graph": _LISTED, "search_in_neighborhood": _LISTED,
+    "get_node": _RECORD, "get_schema": None, "add_to_answer": None, "answer": None, "finish": None,
+}  # fmt: skip
 
-def find_ids(data: bytes, below: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+Ids = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def ids_of_result(tool: str, data: bytes, below: int) -> Ids:
+    """As `find_ids`, in what the tool `tool` gave back."""
+    if tool not in _FORMS:
+        return find_ids(data, below)
+    form = _FORMS[tool]
+    found = [(match.start(1), int(match[1])) for match in form.finditer(data)] if form is not None else []
+    known = np.array([each for each in found if each[1] < below], dtype=np.int64).reshape(-1, 2)
+    return known[:, 0], known[:, 1]
+
+
+def find_ids(data: bytes, below: int) -> Ids:
     """Byte offsets and values of the numbers in `data` that can be ids of a graph with `below` nodes."""
     text = np.frombuffer(b" " * _PAD + data + b" " * _PAD, dtype=np.uint8)
     digit = (text - _ZERO) < 10

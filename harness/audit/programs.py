@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.audit.flow import Analysis, analyse
 from harness.audit.flow.values import Scope
-from harness.audit.suspicion import of_program
+from harness.audit.suspicion_python import of_program
 from harness.audit.workbench import SCRATCH, Reading, Run, Source, Workbench
 
 CLASSES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,17 +18,20 @@ from harness.audit.checks import run as run_checks
 from harness.audit.checks.answers import error_class
 from harness.audit.checks.run import AttemptLine, RunFacts, Variant
 from harness.audit.facts import AttemptFacts
-from harness.audit.tally import Spread, Tally
+from harness.audit.tally import Place, Spread, Tally
 from harness.audit.walk import Context, Job, walk
 from harness.errors import UserError
 from harness.ledger import AttemptRecord, fold, read_ledger
-from harness.runfiles import read_manifest, recorded_export, recorded_questions
+from harness.rundir import is_in_use
+from harness.runfiles import line_cap, read_manifest, recorded_export, recorded_questions, sandbox_kind
 from harness.schemas import check_records
 
 CHECKS: tuple[Check, ...] = (*behaviour.CHECKS, *answers.CHECKS, *trust.CHECKS, *cost.CHECKS)
 MEASURES: tuple[Measure, ...] = (*behaviour.MEASURES, *answers.MEASURES, *cost.MEASURES)
 
 SCHEMA_VERSION = 1
+Setup = tuple[Path, Mapping[str, Any], Path | None]  # of `context_of`
+_OUR_SANDBOXES = ("docker", "bwrap", "none")  # what an imported run has there names where it is from
 _CHUNK = 16  # trajectories that a process is given at a time
 _WORTH_PROCESSES = 20_000_000  # bytes of trajectories from which more than one process is used
 
@@ -52,7 +55,8 @@ class Part:
                     self.tallies.setdefault((check.name, row.label), Tally()).add(row)
         for measure in MEASURES:
             if facts.counted or measure.scope == "all":
-                self.spreads.setdefault(measure.name, Spread()).add(measure.values(facts))
+                values = ((value, Place(facts.file, line)) for value, line in measure.values(facts))
+                self.spreads.setdefault(measure.name, Spread()).add(values)
         variant = Variant(facts.prompt, facts.tools, facts.mode)
         if facts.prompt:
             self.variants[variant] += 1
@@ -83,6 +87,7 @@ class Audit:
     facts: RunFacts
     part: Part
     run_rows: dict[str, dict[str, Tally]]
+    in_flight: int = 0  # attempts that a run which goes on has not finished, and that are left out
 
     @property
     def missing(self) -> int:
@@ -119,20 +124,15 @@ class Audit:
             "attempts": len(self.part.attempts),
             "questions": len({line.query_id for line in self.part.attempts}),
             "missing": self.missing,
+            "in_flight": self.in_flight,
             "bytes": self.part.bytes,
             "unknown": self.facts.unknown,
             "sections": {
                 section: {
                     "title": title,
                     "checks": [
-                        self._check(check.name, check.title, check.unit, check.alarm, sampled=True)
-                        for check in CHECKS
-                        if check.section == section
-                    ]
-                    + [
-                        self._check(check.name, check.title, check.unit, check.alarm, sampled=False)
-                        for check in run_checks.CHECKS
-                        if section == "trust"
+                        *(self._check(check, sampled=True) for check in CHECKS if check.section == section),
+                        *(self._check(check, sampled=False) for check in run_checks.CHECKS if section == "trust"),
                     ],
                     "measures": [
                         {"name": m.name, "title": m.title, "unit": m.unit, **self.spread(m.name).as_dict()}
@@ -145,12 +145,18 @@ class Audit:
             "list": [vars(line) for line in self.part.attempts],
         }
 
-    def _check(self, name: str, title: str, unit: str, alarm: bool, *, sampled: bool) -> dict[str, Any]:
+    def _check(self, check: Check | run_checks.RunCheck, *, sampled: bool) -> dict[str, Any]:
         rows = []
-        for label, tally in self.rows(name).items():
+        for label, tally in self.rows(check.name).items():
             row = {"label": label, **tally.as_dict()}
             rows.append(row if sampled else {**row, "interval": None})
-        return {"name": name, "title": title, "unit": unit, "alarm": alarm, "rows": rows}
+        kept = {key: getattr(check, key) for key in ("name", "title", "unit", "alarm", "zeros")}
+        return {**kept, "rows": rows}
+
+
+def worth_showing(check: Mapping[str, Any], row: Mapping[str, Any] | None) -> bool:
+    """Whether a table shows this row of a check: there is something, or it's a 0 that one wants to see."""
+    return row is not None and bool(row["count"] or ((check["alarm"] or check["zeros"]) and row["of"]))
 
 
 def audit_run(
@@ -171,8 +177,9 @@ def audit_run(
     except ValueError as error:
         raise UserError(str(error), f"`harness check {run}` says what else is wrong") from None
     gold, export, unknown = _gold(run, manifest, data)
-    jobs = list(_jobs(run, records, gold))
-    setup = (run, int(manifest["export"]["nodes"]), export)
+    found = list(_jobs(run, records, gold))
+    jobs = [job for job in found if job.record is not None] if is_in_use(run) else found
+    setup = (run, manifest, export)
     part = Part()
     done = 0
     for more in _parts(jobs, setup, _processes(run, jobs, processes)):
@@ -188,7 +195,9 @@ def audit_run(
         for row in check.rows(facts):
             rows[check.name].setdefault(row.label, Tally()).add(row)
     mode, model = manifest["mode"], manifest["model"]
-    return Audit(str(run), manifest["graph"], str(mode["name"]), str(model["name"]), facts, part, rows)
+    return Audit(
+        str(run), manifest["graph"], str(mode["name"]), str(model["name"]), facts, part, rows, len(found) - len(jobs)
+    )
 
 
 def _gold(
@@ -220,7 +229,7 @@ def _processes(run: Path, jobs: Sequence[Job], wanted: int | None) -> int:
     return min(wanted or len(os.sched_getaffinity(0)), max(1, -(-len(jobs) // _CHUNK)))
 
 
-def _parts(jobs: list[Job], setup: tuple[Path, int, Path | None], processes: int) -> Iterator[Part]:
+def _parts(jobs: list[Job], setup: Setup, processes: int) -> Iterator[Part]:
     chunks = [jobs[start : start + _CHUNK] for start in range(0, len(jobs), _CHUNK)]
     if processes == 1:
         context = context_of(*setup)
@@ -231,7 +240,7 @@ def _parts(jobs: list[Job], setup: tuple[Path, int, Path | None], processes: int
 
 
 @contextmanager
-def _pool(processes: int, setup: tuple[Path, int, Path | None]) -> Iterator[ProcessPoolExecutor]:
+def _pool(processes: int, setup: Setup) -> Iterator[ProcessPoolExecutor]:
     start = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=start, initializer=_start_worker, initargs=setup)
     try:
@@ -243,21 +252,23 @@ def _pool(processes: int, setup: tuple[Path, int, Path | None]) -> Iterator[Proc
 _worker_context: list[Context] = []  # of this process, set once by `_start_worker`
 
 
-def _start_worker(run: Path, nodes: int, export: Path | None) -> None:
-    _worker_context.append(context_of(run, nodes, export))
+def _start_worker(run: Path, manifest: Mapping[str, Any], export: Path | None) -> None:
+    _worker_context.append(context_of(run, manifest, export))
 
 
 def _work(chunk: list[Job]) -> Part:
     return _audit_chunk(chunk, _worker_context[-1])
 
 
-def context_of(run: Path, nodes: int, export_path: Path | None) -> Context:
+def context_of(run: Path, manifest: Mapping[str, Any], export_path: Path | None) -> Context:
     """What the trajectories of a run share; without its export no id is known to be no candidate."""
+    nodes, cap = int(manifest["export"]["nodes"]), line_cap(manifest)
+    ours = sandbox_kind(manifest) in _OUR_SANDBOXES
     if export_path is None:
-        return Context(run, nodes, None)
+        return Context(run, nodes, None, line_cap=cap, prompt_is_ours=ours)
     export = Export.open(export_path)
     canary = export.manifest.get("canary")
-    return Context(run, nodes, str(canary).encode() if canary else None, export.is_candidate)
+    return Context(run, nodes, str(canary).encode() if canary else None, export.is_candidate, cap, ours)
 
 
 def _audit_chunk(chunk: list[Job], context: Context) -> Part:
@@ -268,12 +279,13 @@ def _audit_chunk(chunk: list[Job], context: Context) -> Part:
 
 
 def _line(facts: AttemptFacts) -> AttemptLine:
-    turns = [sighting.turn for sighting in facts.gold_sightings if sighting.line]
+    first = answers.first_gold(facts)
     hardest = next((row.label for row in behaviour.hardest_operation(facts) if row.count), "")
     return AttemptLine(
         file=facts.file, query_id=facts.query_id, agent=facts.agent, attempt=facts.attempt, counted=facts.counted,
         error_class=error_class(facts), hit=facts.hit,
         stop_reason=facts.record.stop_reason if facts.record is not None else "interrupted",
         turns=facts.record.turns if facts.record is not None else 0, calls=len(facts.calls),
-        programs=len(facts.programs), hardest=hardest, first_gold_turn=min(turns) if turns else None,
+        programs=len(facts.programs), hardest=hardest, first_gold_turn=first.turn if first is not None else None,
+        answer_line=facts.answer_line,
     )  # fmt: skip

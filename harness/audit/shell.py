@@ -6,10 +6,11 @@ error in it still shows what it tried. Conditions and loops are not followed: ea
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import tree_sitter_bash
@@ -45,20 +46,25 @@ class Substitution:
 
 Part: TypeAlias = str | Variable | Substitution
 Word: TypeAlias = tuple[Part, ...]
+Scope: TypeAlias = tuple[int, ...]  # the subshells that a command is in, the outermost first
 
 
 @dataclass(frozen=True)
 class Redirect:
-    """`op` is as written (`>`, `>>`, `<`, `<<`, `<<<`, `&>`, …); for `<<` and `<<<` the word is the text itself."""
+    """`op` is as written (`>`, `>>`, `<`, `<<`, `<<<`, `&>`, …); for `<<` and `<<<` the word is the text itself.
+
+    `scope` is set where it isn't that of its command: a redirect of a whole subshell.
+    """
 
     op: str
     word: Word
     descriptor: str = ""
+    scope: Scope | None = None
 
 
 @dataclass
 class Simple:
-    """One simple command. `upstream` is the command that is piped into it.
+    """One simple command. `upstream` is the command that is piped into it; a `cd` ends with its `scope`.
 
     The head of a loop is one without words: `loop` names its variable, `values` what it goes through.
     """
@@ -69,6 +75,7 @@ class Simple:
     upstream: Simple | None = None
     loop: str = ""
     values: list[Word] = field(default_factory=list)
+    scope: Scope = ()
 
 
 def parse(command: str) -> list[Simple]:
@@ -88,9 +95,18 @@ class _Walker:
     def __init__(self, source: bytes) -> None:
         self.source = source
         self.commands: list[Simple] = []
+        self.scope: Scope = ()
+        self.subshells = 0
 
     def text(self, node: Node) -> str:
         return self.source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    @contextlib.contextmanager
+    def subshell(self) -> Iterator[None]:
+        self.subshells += 1
+        self.scope = (*self.scope, self.subshells)
+        yield
+        self.scope = self.scope[:-1]
 
     def visit(self, node: Node, upstream: Simple | None, depth: int) -> Simple | None:
         """Add the commands below `node`; returns the last one, whose output a pipe would take."""
@@ -101,11 +117,15 @@ class _Walker:
             case "command" | "declaration_command" | "unset_command":
                 last = self.simple(node, upstream, depth)
             case "variable_assignment":
-                self.commands.append(Simple(assignments=[self.pair(node, depth)]))
+                self.commands.append(Simple(assignments=[self.pair(node, depth)], scope=self.scope))
             case "redirected_statement":
                 last = self.redirected(node, upstream, depth)
             case "for_statement":
                 last = self.loop(node, depth)
+            case "subshell":
+                with self.subshell():
+                    for child in node.named_children:
+                        last = self.visit(child, upstream, depth + 1) or last
             case "pipeline":
                 last = upstream
                 for child in node.named_children:
@@ -120,12 +140,12 @@ class _Walker:
         name, words = node.child_by_field_name("variable"), node.children_by_field_name("value")
         if name is not None:
             values = [self.word(word, depth + 1) for word in words]
-            self.commands.append(Simple(loop=self.text(name), values=values))
+            self.commands.append(Simple(loop=self.text(name), values=values, scope=self.scope))
         body = node.child_by_field_name("body")
         return self.visit(body, None, depth + 1) if body is not None else None
 
     def simple(self, node: Node, upstream: Simple | None, depth: int) -> Simple:
-        command = Simple(upstream=upstream)
+        command = Simple(upstream=upstream, scope=self.scope)
         if node.type != "command":  # export, declare, unset: the keyword is no child with a name
             command.words.append((self.text(node.children[0]),))
         for child in node.named_children:
@@ -149,10 +169,11 @@ class _Walker:
             if child.type not in _REDIRECTS:
                 last = self.visit(child, upstream, depth + 1)
         if last is None:  # a redirect of its own, such as `> file`
-            last = Simple()
+            last = Simple(scope=self.scope)
             self.commands.append(last)
+        scope = self.scope if last.scope != self.scope else None
         for child in redirects:
-            last.redirects += self.redirect(child, depth)
+            last.redirects += (replace(each, scope=scope) for each in self.redirect(child, depth))
         for child in redirects:  # the grammar puts what follows a heredoc's start inside the heredoc
             last = self.after_heredoc(child, last, depth)
         return last
@@ -166,16 +187,18 @@ class _Walker:
         return last
 
     def redirect(self, node: Node, depth: int) -> Iterator[Redirect]:
-        operator = next((self.text(child) for child in node.children if not child.is_named), "<<")
+        operator = next((self.text(child) for child in node.children if not child.is_named), "")
         descriptor = next((self.text(child) for child in node.children if child.type == "file_descriptor"), "")
         if node.type == "heredoc_redirect":
-            yield Redirect(operator, self.heredoc(node, operator), descriptor)
+            yield Redirect(operator or "<<", self.heredoc(node, operator), descriptor)
             for child in node.named_children:
                 if child.type in _REDIRECTS:
                     yield from self.redirect(child, depth)
             return
-        words = [child for child in node.named_children if child.type != "file_descriptor"]
+        words = [child for child in node.named_children if child.type not in ("file_descriptor", "ERROR")]
         if words:
+            written = self.source[node.start_byte : words[0].start_byte].decode("utf-8", "replace")
+            operator = operator or written.strip().removeprefix(descriptor)  # the grammar doesn't know `<>`
             yield Redirect(operator, self.word(words[0], depth), descriptor)
 
     def heredoc(self, node: Node, operator: str) -> Word:
@@ -219,8 +242,9 @@ class _Walker:
             parts = (Variable((match[1] or match[2]) if match else "", text),)
         elif node.type in ("command_substitution", "process_substitution"):
             before = len(self.commands)
-            for child in node.named_children:
-                self.visit(child, None, depth + 1)
+            with self.subshell():
+                for child in node.named_children:
+                    self.visit(child, None, depth + 1)
             inside = tuple(self.commands[before:])
             parts = (Substitution(inside, text, node.type == "process_substitution"),)
         elif node.type in ("concatenation", "command_name"):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.audit.facts import Sighting
-from harness.audit.numbers import find_ids
+from harness.audit.numbers import Ids, find_ids
 
 
 class Sightings:
@@ -24,8 +24,8 @@ class Sightings:
         self._calls: dict[int, set[str | None]] = {}  # in which results an id stands; None for what is never cleared
         self._named: set[int] = set()
         self._cleared: set[str] = set()
-        self._blobs: list[Path] = []
-        self._only_cut: set[int] = set()
+        self._blobs: list[tuple[Path, int, int]] = []
+        self._only_cut: dict[int, tuple[int, int]] = {}
         self.want(wanted)
 
     def want(self, ids: Iterable[int]) -> None:
@@ -43,13 +43,13 @@ class Sightings:
             self._shown[values] = True
         self._pending.clear()
 
-    def show(self, data: bytes, offset: int, turn: int, line: int, call_id: str | None) -> None:
-        """A text that the agent sees; `offset` is where it begins in the event's whole text."""
-        positions, values = find_ids(data, self._nodes)
+    def show(self, ids: Ids, turn: int, line: int, call_id: str | None) -> None:
+        """The ids in a text that the agent sees."""
+        positions, values = ids
         self._pending.append(values)
         for index in np.flatnonzero(self._wanted[values]).tolist():
             node = int(values[index])
-            self._first.setdefault(node, (turn, line, offset + int(positions[index])))
+            self._first.setdefault(node, (turn, line, int(positions[index])))
             self._calls.setdefault(node, set()).add(call_id)
 
     def name(self, data: bytes) -> None:
@@ -61,26 +61,28 @@ class Sightings:
         """Results that became placeholders."""
         self._cleared.update(call_ids)
 
-    def cut(self, blob: Path) -> None:
+    def cut(self, blob: Path, turn: int, line: int) -> None:
         """The whole of an output of which the agent saw a part."""
-        self._blobs.append(blob)
+        self._blobs.append((blob, turn, line))
 
     def look_into_cut_parts(self, read: Callable[[Path], bytes]) -> None:
         """Look for wanted ids that were never shown in what was cut away."""
         missing = set(np.flatnonzero(self._wanted).tolist()) - self._first.keys()
-        for blob in self._blobs:
+        for blob, turn, line in self._blobs:
             if not missing:
                 break
             _, values = find_ids(read(blob), self._nodes)
             found = missing & set(values[self._wanted[values]].tolist())
-            self._only_cut |= found
+            self._only_cut.update(dict.fromkeys(found, (turn, line)))
             missing -= found
 
     def of(self, node: int) -> Sighting:
         """What became of a wanted id by now."""
         named = node in self._named
+        if node in self._only_cut:
+            return Sighting(node, "cut", *self._only_cut[node], named_before=named)
         if node not in self._first:
-            return Sighting(node, "cut" if node in self._only_cut else "never", named_before=named)
+            return Sighting(node, "never", named_before=named)
         turn, line, offset = self._first[node]
         gone = self._calls[node] <= self._cleared
         return Sighting(node, "cleared" if gone else "shown", turn, line, offset, named)

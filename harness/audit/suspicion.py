@@ -1,17 +1,16 @@
-"""What a command or program tries that its sandbox forbids, and what it looks for outside of what it was given.
+"""What a shell command tries that its sandbox forbids, and what it looks for outside of what it was given.
 
-Read from the parsed command and the syntax tree. The sandbox keeps these from succeeding; that they were tried is what
-an audit wants to know.
+Read from the parsed command; `suspicion_python` reads programs. The sandbox keeps these from succeeding; that they
+were tried is what an audit wants to know.
 """
 
 from __future__ import annotations
 
-import ast
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from harness.audit.workbench import GRAPH, SCRATCH, Command
+from harness.audit.workbench import GRAPH, SCRATCH, SOMEWHERE, Command
 
 KINDS = ("network", "graph_write", "outside", "processes")
 
@@ -21,67 +20,64 @@ _NETWORK = {
 }  # fmt: skip
 _NETWORK_MODULES = {
     "socket", "ssl", "urllib", "http", "ftplib", "smtplib", "telnetlib", "xmlrpc", "requests", "httpx", "aiohttp",
-    "socketserver", "urllib3",
+    "socketserver", "urllib3", "pip", "ensurepip",
 }  # fmt: skip
 _OFFLINE = {"urllib.parse", "http.HTTPStatus"}
+_NETWORK_WORDS = {"git": {"clone", "fetch", "pull", "ls-remote"}, "getent": {"hosts", "ahosts", "ahostsv4", "ahostsv6"}}
 _PROCESSES = {
     "kill", "pkill", "killall", "skill", "strace", "ltrace", "gdb", "nsenter", "unshare", "chroot", "mount", "umount",
     "renice", "prlimit",
 }  # fmt: skip
-_PROCESS_CALLS = {"os.kill", "os.killpg", "os.ptrace", "signal.pidfd_send_signal"}
 _CHANGES = {"rm", "rmdir", "touch", "mkdir", "chmod", "chown", "tee", "truncate", "shred", "mv", "unlink", "dd"}
 _CHANGES_LAST = {"cp", "ln", "install"}
-_PYTHON_CHANGES = {
-    "remove", "unlink", "rmdir", "rename", "mkdir", "makedirs", "chmod", "chown", "truncate", "symlink",
-    "rmtree", "move", "write_text", "write_bytes", "touch",
-}  # fmt: skip
-_PYTHON_READS = {"open", "listdir", "scandir", "walk", "glob", "iglob", "Path", "read_text", "stat", "run_path"}
+_PYTHON = re.compile(r"python(3(\.\d+)?)?$")
 
 _PLAIN_PATH = re.compile(r"[\w./*?~{}\[\]@+-]+")
-_ROOTS = (
+_ROOTS = {
     "etc", "proc", "sys", "home", "root", "var", "opt", "boot", "mnt", "media", "srv", "run", "usr", "lib", "dev",
-    "bin",
-)  # fmt: skip
+    "bin", "queries", "labels", "manifest.json", "index", "export", "exports", "data", "datasets", "workspace", "app",
+}  # fmt: skip
 _ALLOWED = (
-    GRAPH, SCRATCH, "/tmp", "/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd",  # noqa: S108
-    "/dev/shm", "/dev/urandom", "/usr/bin", "/usr/local/bin", "/bin", "/proc/self", "/proc/meminfo", "/proc/cpuinfo",  # noqa: S108
-    "/sandbox",
+    GRAPH, SCRATCH, "/attempt", "/tmp", "/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr",  # noqa: S108
+    "/dev/fd", "/dev/shm", "/dev/urandom", "/usr/bin", "/usr/local/bin", "/bin", "/proc/self", "/proc/meminfo",  # noqa: S108
+    "/proc/cpuinfo", "/sandbox", "/dev/tcp", "/dev/udp", SOMEWHERE,
 )  # fmt: skip
 _OWN_JOBS = re.compile(r"%\d*|\$!|\$\{!\}|\$\w*[pP][iI][dD]\w*|-\w+|0")
+# Commands whose arguments are no paths, or whose first one is a script or a pattern.
+_NO_PATHS = {"echo", "printf", "tr", "expr", "test", "[", "seq", "basename", "dirname", "export", "declare", "local"}
+_FIRST_NO_PATH = {"sed", "awk", "gawk", "mawk", "rg", "grep", "egrep", "fgrep", "jq"}
+_SEPARATED = {"sort", "cut", "join", "paste", "column", "xargs", "comm", "nl"}  # whose `/` is a separator
 
 
 def of_command(command: Command) -> set[str]:
     """The kinds of suspicion that a shell command raises."""
     found = set()
     name, arguments = command.name, command.raw
-    if name in _NETWORK or (name == "git" and {"clone", "fetch", "pull", "ls-remote"} & set(arguments)):
+    if name in _NETWORK or _NETWORK_WORDS.get(name, set()) & set(arguments):
         found.add("network")
     if any(text.startswith(("/dev/tcp/", "/dev/udp/")) for text in (*arguments, *command.writes, *command.reads)):
         found.add("network")
+    if _PYTHON.match(name) and "-m" in arguments[:-1]:
+        found |= {"network"} if touches_network(arguments[arguments.index("-m") + 1]) else set()
     if name in _PROCESSES and not (name == "kill" and all(map(_OWN_JOBS.fullmatch, arguments))):
         found.add("processes")
-    if any(map(_in_graph, _changed(command))):
+    if any(in_graph(path, command.cwd) for path in _changed(command)):
         found.add("graph_write")
-    if _is_outside(arguments, name) or _is_outside(command.reads, name):
+    if any(leads_outside(text, command.cwd) for text in (*_paths(command), *command.reads)):
         found.add("outside")
     return found
 
 
-def of_program(tree: ast.Module) -> set[str]:
-    """The kinds of suspicion that a Python program raises."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= _imports(node)
-        elif isinstance(node, ast.Call):
-            found |= _call(node)
-    return found
+def touches_network(module: str) -> bool:
+    """Whether a Python module, or a name imported from one, is there for talking over the network."""
+    offline = module in _OFFLINE or module.startswith("urllib.parse")
+    return module.partition(".")[0] in _NETWORK_MODULES and not offline
 
 
 def _changed(command: Command) -> Iterator[str]:
     """Paths that a command would change."""
     yield from command.writes
-    paths = [text.removeprefix("of=") for text in command.raw if not text.startswith("-")]
+    paths = [text.removeprefix("of=") for text in command.raw if not text.startswith(("-", "if="))]
     if command.name in _CHANGES:
         yield from paths
     elif command.name in _CHANGES_LAST and paths:
@@ -90,68 +86,36 @@ def _changed(command: Command) -> Iterator[str]:
         yield from paths[1:]
 
 
-def _in_graph(path: str) -> bool:
-    path = posixpath.normpath(path)
+def _paths(command: Command) -> list[str]:
+    """The arguments that can be paths."""
+    if command.name in _NO_PATHS:
+        return []
+    paths = [text.removeprefix("if=") for text in command.raw if not text.startswith("-")]
+    if command.name in _FIRST_NO_PATH and "--files" not in command.raw:
+        return paths[1:]
+    return [text for text in paths if text != "/"] if command.name in _SEPARATED else paths
+
+
+def in_graph(path: str, cwd: str = SCRATCH) -> bool:
+    """Whether a path is the graph's folder or in it."""
+    path = posixpath.normpath(posixpath.join(cwd, path))
     return path == GRAPH or path.startswith(GRAPH + "/")
 
 
-def _is_outside(arguments: tuple[str, ...], name: str) -> bool:
-    if name in ("sed", "awk", "echo", "printf", "rg", "grep"):  # the first is a script, a text or a pattern
-        plain = [text for text in arguments if not text.startswith("-")]
-        arguments = tuple(plain[1:]) if name not in ("echo", "printf") else ()
-    return any(map(_leads_outside, arguments))
-
-
-def _leads_outside(text: str) -> bool:
+def leads_outside(text: str, cwd: str = SCRATCH) -> bool:
     """Whether a path lies outside of the graph, the scratch directory and what every command needs."""
-    if text in ("/", "~", "..") or text.startswith(("~/", "../")):
+    if text == "~" or text.startswith("~/"):
         return True
-    if not text.startswith("/") or not _PLAIN_PATH.fullmatch(text):
+    if not _PLAIN_PATH.fullmatch(text):
         return False
-    path = posixpath.normpath(text)
+    climbs = ".." in text.split("/")
+    if not text.startswith("/") and (not climbs or cwd.startswith(SOMEWHERE)):
+        return False
+    path = "/" + posixpath.normpath(posixpath.join(cwd, text)).lstrip("/")
     if any(path == allowed or path.startswith(allowed + "/") for allowed in _ALLOWED):
         return False
-    return path == "/" or path.split("/")[1] in _ROOTS
-
-
-def _imports(node: ast.Import | ast.ImportFrom) -> set[str]:
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    else:
-        names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module != "urllib.parse" else []
-    found = set()
-    for name in names:
-        if name.partition(".")[0] in _NETWORK_MODULES and name not in _OFFLINE and not name.startswith("urllib.parse"):
-            found.add("network")
-        if name.partition(".")[0] == "psutil":
-            found.add("processes")
-    return found
-
-
-def _call(node: ast.Call) -> set[str]:
-    function = node.func
-    found = set()
-    if isinstance(function, ast.Attribute):
-        name = function.attr
-        of = function.value.id if isinstance(function.value, ast.Name) else ""
-        if f"{of}.{name}" in _PROCESS_CALLS:
-            found.add("processes")
-        inner = function.value.args if isinstance(function.value, ast.Call) else []  # Path("…").write_text(…)
-    else:
-        name, inner = (function.id if isinstance(function, ast.Name) else ""), []
-    own, inner_texts = _texts(node.args), _texts(inner)
-    mode = "".join(own[1:2] + _texts([keyword.value for keyword in node.keywords if keyword.arg == "mode"]))
-    changes = name in _PYTHON_CHANGES or (name == "open" and bool(set(mode) & set("wax+")))
-    paths = [*inner_texts[:1], *own[:2]]
-    if changes and any(map(_in_graph, paths)):
-        found.add("graph_write")
-    if (changes or name in _PYTHON_READS) and any(map(_leads_outside, paths)):
-        found.add("outside")
-    return found
-
-
-def _texts(nodes: list[ast.expr]) -> list[str]:
-    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    first = path.split("/")[1]
+    return climbs or not first or first in _ROOTS or first[0] in "*?"
 
 
 # What the sandbox makes of a command, as programs report it: kind -> texts of their messages.
@@ -171,16 +135,29 @@ _MESSAGES: tuple[tuple[str, bytes], ...] = (
     ("no_processes", b"Resource temporarily unavailable"),
     ("file_size", b"File too large"),
 )
-_ERROR_LINE = re.compile(rb"^[^\t{}]{0,300}$")
+_ERROR_LINE = re.compile(rb"^[^\t{}\"]{0,300}$")
+_SPEAKER = re.compile(rb"(?<![A-Za-z_.+-])([A-Za-z_][\w.+-]{0,40}?)(?: \d+)?: ")
 
 
-def sandbox_failures(output: bytes) -> set[str]:
-    """Kinds of failure that an output reports, in lines that look like a program's message and not like data."""
+def sandbox_failures(output: bytes, names: Collection[str], *, failed: bool) -> set[str]:
+    """Kinds of failure that an output reports, in lines that look like a program's message and not like data.
+
+    Where the call as a whole didn't fail, the message must also be that of one of its commands (`names`), of bash, or
+    of an exception.
+    """
     found = set()
     for kind, message in _MESSAGES:
         position = output.find(message)
         if position >= 0:
-            begin = output.rfind(b"\n", 0, position) + 1
-            if _ERROR_LINE.match(output[begin:position]) and b'"' not in output[begin:position]:
+            begin = max(output.rfind(b"\n", 0, position), output.rfind(b"\r", 0, position)) + 1
+            prefix = output[begin:position]
+            if _ERROR_LINE.match(prefix) and (failed or _is_message(prefix, message, names)):
                 found.add(kind)
     return found
+
+
+def _is_message(prefix: bytes, message: bytes, names: Collection[str]) -> bool:
+    if message.startswith(b"ModuleNotFoundError"):
+        return not prefix
+    speakers = [match[1].decode() for match in _SPEAKER.finditer(prefix)]
+    return any(name in names or name == "line" or name.endswith("Error") for name in speakers)

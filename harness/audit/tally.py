@@ -108,23 +108,32 @@ class Tally:
 
 @dataclass
 class Spread:
-    """Values of which the middle is of interest: lengths, numbers per question."""
+    """Values of which the middle is of interest: lengths, numbers per question. `largest` are those, and where."""
 
     values: list[float] = field(default_factory=list)
+    largest: list[tuple[float, Place]] = field(default_factory=list)
 
-    def add(self, values: Iterable[float]) -> None:
+    def add(self, values: Iterable[tuple[float, Place]]) -> None:
         """Add what one attempt has."""
-        self.values += values
+        for value, place in values:
+            self.values.append(value)
+            if len(self.largest) < MOST_EXAMPLES or value > self.largest[-1][0]:
+                self._keep([(value, place)])
 
     def merge(self, other: Spread) -> None:
-        """Add another part."""
+        """Add another part, whose attempts come behind this one's."""
         self.values += other.values
+        self._keep(other.largest)
+
+    def _keep(self, more: Sequence[tuple[float, Place]]) -> None:
+        found = sorted([*self.largest, *more], key=lambda each: (-each[0], each[1]))
+        self.largest = found[:MOST_EXAMPLES]
 
     def as_dict(self) -> dict[str, Any]:
-        """n, mean, median with its 95 % interval (order statistics, Conover 1999), and the quartiles."""
+        """n, mean, median with its 95 % interval (order statistics, Conover 1999), quartiles, places of the largest."""
         ordered = sorted(self.values)
         if not ordered:
-            return {"n": 0, "mean": None, "median": None, "interval": None, "quartiles": None}
+            return {"n": 0, "mean": None, "median": None, "interval": None, "quartiles": None, "examples": []}
         n = len(ordered)
         spread = Z * math.sqrt(n) / 2
         low, high = max(0, math.floor(n / 2 - spread)), min(n - 1, math.ceil(n / 2 + spread))
@@ -135,6 +144,7 @@ class Spread:
             "median": statistics.median(ordered),
             "interval": [ordered[low], ordered[high]],
             "quartiles": [quartiles[0], quartiles[2]],
+            "examples": [{**place.as_dict(), "value": _plain(value)} for value, place in self.largest],
         }
 
 

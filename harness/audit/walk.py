@@ -12,12 +12,14 @@ from typing import Any
 import orjson
 
 from harness.audit.facts import AttemptFacts, CallFacts, GraphCall, Kind
+from harness.audit.numbers import find_ids, ids_of_result
 from harness.audit.programs import Call, History
 from harness.audit.sightings import Sightings
 from harness.audit.suspicion import of_command, sandbox_failures
 from harness.audit.workbench import Reading
 from harness.ledger import AttemptRecord
 from harness.metrics import score_answer
+from harness.own_words import own_words
 from harness.schemas import TrajectoryCheck, fast_check
 
 _TOOLS: Mapping[str, Kind] = {
@@ -48,12 +50,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Context:
-    """What all trajectories of a run share. `candidates` tells which ids can be gold and answers."""
+    """What all trajectories of a run share. `is_candidate` tells which ids can be gold and answers.
+
+    `line_cap` is the mode's `output.line_cap`. `prompt_is_ours`: but for the question, the prompt is the harness's.
+    """
 
     run: Path
     nodes: int
     canary: bytes | None
     is_candidate: Callable[[int], bool] = lambda _: True
+    line_cap: int | None = None
+    prompt_is_ours: bool = True
 
 
 def walk(job: Job, context: Context) -> AttemptFacts:
@@ -104,6 +111,7 @@ class _Walk:
             for number, line in enumerate(lines, 1):
                 event = self.parse(number, line)
                 if event is None:
+                    self.facts.unreadable = bool(self.facts.faults) and self.facts.faults[-1][0] == number
                     break
                 self.facts.lines, self.facts.bytes = number, self.facts.bytes + len(line)
                 self.facts.faults += [(fault.line or 0, fault.message) for fault in check.faults(number, event)]
@@ -135,7 +143,16 @@ class _Walk:
         prompt = event["prompt"].replace(event["query"], "", 1) if event["query"] else event["prompt"]
         facts.prompt = hashlib.sha256(prompt.encode()).hexdigest()
         facts.tools = hashlib.sha256(orjson.dumps(event["tools"], option=orjson.OPT_SORT_KEYS)).hexdigest()
-        self.sightings.show(event["prompt"].encode(), 0, 0, number, None)
+        self.sightings.show(find_ids(self.question_in(event), self.context.nodes), 0, number, None)
+
+    def question_in(self, event: Mapping[str, Any]) -> bytes:
+        """The prompt, with blanks for what the harness says in it: a number there is the same in every attempt's."""
+        data: bytes = event["prompt"].encode("utf-8", "replace")
+        query: bytes = event["query"].encode("utf-8", "replace")
+        place = data.find(query)
+        if not self.context.prompt_is_ours or place < 0:
+            return data
+        return b" " * place + query
 
     def reply(self, number: int, event: Mapping[str, Any]) -> None:
         self.sightings.next_turn()
@@ -171,7 +188,7 @@ class _Walk:
                 programs=tuple(program for program in call.programs if program is not None),
                 reruns=sum(program is None for program in call.programs),
                 suspicions=_suspicions(call),
-                sandbox_failures=frozenset(sandbox_failures(data)) if ran is not None and failed else frozenset(),
+                sandbox_failures=frozenset(_sandbox_failures(data, call, failed)) if ran is not None else frozenset(),
                 repeated=key in self.keys, cut=event["cut"] is not None,
             )
         )  # fmt: skip
@@ -180,8 +197,9 @@ class _Walk:
         self.keys.add(key)
         self.results[event["call_id"]] = _Seen(number, key, event["spill"])
         self.look_for_loop(number, key, hash(text))
-        begin, end = output_part(event, data)
-        self.sightings.show(data[begin:end], begin, event["turn"], number, event["call_id"])
+        shown = _printed(event, data, self.context.line_cap)
+        ids = ids_of_result(event["name"], shown, self.context.nodes)
+        self.sightings.show(ids, event["turn"], number, event["call_id"])
         self.look_for_labels(number, data, event)
 
     def program_run(self, number: int, event: Mapping[str, Any]) -> None:
@@ -218,7 +236,8 @@ class _Walk:
                 self.results[call_id].cleared = True
         self.sightings.clear(event["call_ids"])
 
-    def answer(self, _: int, event: Mapping[str, Any]) -> None:
+    def answer(self, number: int, event: Mapping[str, Any]) -> None:
+        self.facts.answer_line = number
         if self.job.record is None:
             self.sightings.want(event["ids"])
 
@@ -241,7 +260,7 @@ class _Walk:
         if any(text in data for text in self.gold_lists):
             self.facts.gold_lists.append(number)
         if blob is not None:
-            self.sightings.cut(blob)
+            self.sightings.cut(blob, event["turn"], number)
 
     def close(self) -> None:
         facts, sightings = self.facts, self.sightings
@@ -267,6 +286,10 @@ def _kind(tool: str, reading: Reading) -> Kind:
     return "search" if names & _SEARCHES else "read" if names & _READS else "other"
 
 
+def _sandbox_failures(data: bytes, call: Call, failed: bool) -> set[str]:
+    return sandbox_failures(data, {command.name for command in call.reading.commands}, failed=failed)
+
+
 def _suspicions(call: Call) -> frozenset[str]:
     found: set[str] = set()
     for command in call.reading.commands:
@@ -277,15 +300,16 @@ def _suspicions(call: Call) -> frozenset[str]:
     return frozenset(found)
 
 
-def output_part(event: Mapping[str, Any], data: bytes) -> tuple[int, int]:
-    """Begin and end of what the command printed: without the harness's own first and last line."""
-    begin, end = 0, len(data)
-    if event["exec"] is not None and data.startswith((b"[exit code ", b"[ended")):
-        begin = (data.find(b"\n") + 1) or end
-    if event["cut"] is not None:
-        notice = data.rfind(b"\n[cut: ")
-        end = notice if notice >= begin else end
-    return begin, end
+def _printed(event: Mapping[str, Any], data: bytes, line_cap: int | None) -> bytes:
+    """A result's text (`data` in UTF-8) with blanks where the harness speaks, so that bytes keep their places."""
+    text = event["text"]
+    parts: list[bytes] = []
+    done = 0
+    for begin, end in own_words(event, line_cap):
+        first, last = (len(text[:place].encode("utf-8", "replace")) for place in (begin, end))
+        parts += [data[done:first], b" " * (last - first)]
+        done = last
+    return b"".join([*parts, data[done:]]) if parts else data
 
 
 def _gold_lists(gold: tuple[int, ...] | None) -> tuple[bytes, ...]:

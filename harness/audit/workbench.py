@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.audit.shell import Redirect, Simple, Substitution, Variable, Word, parse
+from harness.audit.shell import Redirect, Scope, Simple, Substitution, Variable, Word, parse
 
 GRAPH, SCRATCH = "/graph", "/scratch"  # as `sandbox.contract` has them; nothing here may import the sandbox
 
+SOMEWHERE = "/somewhere"  # a directory that only execution would tell
 _DEEPEST = 4  # shell scripts within shell scripts
 _LARGEST = 1_000_000  # characters of a file that is remembered
 _PYTHON = re.compile(r"python(3(\.\d+)?)?$")
@@ -35,7 +36,8 @@ _SPECIAL = re.compile(r"[.*\[\]^$&+?(){}|]")
 class Command:
     """A simple command with its wrappers taken off. An argument is None where only execution would tell.
 
-    `writes` and `reads` are the files of its redirects; `raw` holds the arguments as written.
+    `writes` and `reads` are the files of its redirects, as absolute paths; `raw` holds the arguments as written, `cwd`
+    the directory it runs in. The head of a loop is one named `for`, its arguments what it goes through.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Command:
     reads: tuple[str, ...] = ()
     raw: tuple[str, ...] = ()
     wrapped_by: tuple[str, ...] = ()
+    cwd: str = SCRATCH
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class Workbench:
         self._loops: dict[str, list[str]] = {}
         self._parameters: list[str] = []
         self._cwd = SCRATCH
+        self._directories: dict[Scope, str] = {}
 
     def read(self, command: str) -> Reading:
         """Follow one call."""
@@ -110,12 +114,24 @@ class Workbench:
     def _follow(self, command: str, reading: Reading, depth: int) -> None:
         if depth > _DEEPEST:
             return
+        before = self._directories, self._cwd
+        self._directories = {(): self._cwd}
         for simple in parse(command):
+            self._cwd = self._directory(simple.scope)
             self._simple(simple, reading, depth)
+        self._directories, self._cwd = before
+
+    def _directory(self, scope: Scope) -> str:
+        """Where the commands of a subshell are by now; it starts where the shell around it is."""
+        if scope not in self._directories:
+            self._directories[scope] = self._directory(scope[:-1])
+        return self._directories[scope]
 
     def _simple(self, simple: Simple, reading: Reading, depth: int) -> None:
         if simple.loop:
-            self._loops[simple.loop] = list(self._values([self._resolve(word)[0] for word in simple.values]))
+            values = self._values([self._resolve(word)[0] for word in simple.values])
+            self._loops[simple.loop] = list(values)
+            reading.commands.append(Command("for", values, raw=values, cwd=self._cwd))
             return
         for name, word in simple.assignments:
             text, known = self._resolve(word)
@@ -129,8 +145,9 @@ class Workbench:
         reading.commands.append(command)
         self._remember(simple, command)
         name = command.name
-        if name == "cd" and command.arguments and command.arguments[0]:
-            self._cwd = self.path(command.arguments[0])
+        if name in ("cd", "pushd"):
+            target = command.arguments[0] if command.arguments else SCRATCH
+            self._directories[simple.scope] = self.path(target) if target not in (None, "-") else SOMEWHERE
         elif _PYTHON.match(name):
             reading.python += 1
             run = self._python(simple, command)
@@ -148,15 +165,22 @@ class Workbench:
             self.write(name, Source(text))
 
     def _command(self, simple: Simple, resolved: Sequence[tuple[str, bool]], wrappers: tuple[str, ...]) -> Command:
-        targets = [(redirect.op, *self._resolve(redirect.word)) for redirect in simple.redirects]
+        files = [each for each in simple.redirects if not each.op.startswith("<<")]
+        targets = [(each.op, self._target(each), self._resolve(each.word)[1]) for each in files]
         return Command(
             name=posixpath.basename(resolved[0][0]) if resolved else "",
             arguments=tuple(text if known else None for text, known in resolved[1:]),
             writes=tuple(text for op, text, known in targets if ">" in op and known and op != ">&"),
-            reads=tuple(text for op, text, known in targets if op == "<" and known),
+            reads=tuple(text for op, text, known in targets if op in ("<", "<>") and known),
             raw=tuple(text for text, _ in resolved[1:]),
             wrapped_by=wrappers,
+            cwd=self._cwd,
         )
+
+    def _target(self, redirect: Redirect) -> str:
+        """The file of a redirect as an absolute path."""
+        cwd = self._cwd if redirect.scope is None else self._directory(redirect.scope)
+        return posixpath.normpath(posixpath.join(cwd, self._resolve(redirect.word)[0]))
 
     def _python(self, simple: Simple, command: Command) -> Run | None:
         """The program that an invocation of Python runs, None where its text is unknown or it is a module."""
@@ -242,7 +266,7 @@ class Workbench:
         for part in redirect.word:
             if isinstance(part, Substitution) and part.process and part.commands:
                 return self._output(part.commands[-1])
-        return self.files.get(self.path(self._resolve(redirect.word)[0]))
+        return self.files.get(self._target(redirect))
 
     def _output(self, simple: Simple) -> Source | None:
         """What a command prints, for the few that print text which is in the call itself or in a known file."""
@@ -281,9 +305,10 @@ class Workbench:
                 if path in self.files:
                     self.files[path] = _edited(self.files[path], names[0])
         for redirect in simple.redirects:
-            target, known = self._resolve(redirect.word)
-            if known and redirect.op in (">", ">>", ">|") and redirect.descriptor in ("", "1"):
-                source = self._output(simple)
+            if redirect.op not in (">", ">>", ">|") or redirect.descriptor not in ("", "1"):
+                continue
+            if self._resolve(redirect.word)[1]:
+                source, target = self._output(simple), self._target(redirect)
                 if source is not None:
                     self.write(target, source, append=redirect.op == ">>")
                 else:

@@ -11,15 +11,14 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from harness.audit import Audit, audit_run
+from harness.audit.run import worth_showing
+from harness.audit.words import alarm_text, ends, figure, interval, place_text, rate, verdict
 from harness.cli.options import AtLeastOne, data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.cli.torn import tell_torn
 from harness.errors import UserError
 from harness.systems import all_runs
 from harness.text import count_of, number, size
-
-_GRID = "calls_by_fifth"
-_FIFTHS = [f"in fifth {part}" for part in range(1, 6)]
 
 
 @click.command()
@@ -54,6 +53,8 @@ def command(folders: tuple[Path, ...], processes: int | None, data_dir: Path | N
                     "put its folder trajectories/ back; `harness score` needs the ledger alone",
                 )
             notice(f"{audit.run}: of {known} in the ledger {number(audit.missing)} not audited: no trajectory")
+        if audit.in_flight:
+            notice(f"{audit.run}: the run goes on; left out: {count_of(audit.in_flight, 'attempt')} in flight")
         for text in audit.facts.unknown:
             notice(f"{audit.run}: what needs gold is left out: {text}")
     if as_json:
@@ -83,86 +84,47 @@ def lines(audit: Audit) -> Iterator[str]:
         yield ""
         header = (section["title"].upper(), "count", "of", "rate", "95 % interval", "for example")
         yield table(header, [row for check in section["checks"] for row in _rows(check)], " rrr")
-        for check in section["checks"]:
-            if check["name"] == _GRID and check["rows"]:
-                yield ""
-                yield _grid(check["title"], check["rows"])
         yield from _measures(section["measures"])
     yield ""
     yield from _verdict(audit)
 
 
 def _rows(check: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A check's lines in its section's table. What is 0 is left out, unless it's a 0 that one wants to see."""
-    rows = [row for row in check["rows"] if row["count"] or (check["alarm"] and row["of"])]
-    if not rows or check["name"] == _GRID:
-        return
+    """A check's lines in its section's table."""
+    rows = [row for row in check["rows"] if worth_showing(check, row)]
     title = f"{check['title']} (of {check['unit']})"
     if [row["label"] for row in rows] == [""]:
         yield _row(title, rows[0])
-        return
-    yield (title, "", "", "", "", "")
-    yield from (_row(f"- {str(row['label']).replace('_', ' ')}", row) for row in rows)
+    elif rows:
+        yield (title, "", "", "", "", "")
+        yield from (_row(f"- {row['label'].replace('_', ' ')}", row) for row in rows)
 
 
 def _row(label: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    interval = row["interval"]
-    ends = f"[{interval[0] * 100:.1f}, {interval[1] * 100:.1f}]" if interval else ""
-    example = _place(row["examples"][0]) if row["examples"] else ""
-    return (label, _figure(row["count"]), _figure(row["of"]), _rate(row), ends, example)
-
-
-def _grid(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Kinds of calls by the fifths of an attempt, in percent of a fifth's calls."""
-    by_label = {row["label"]: row for row in rows}
-    kinds = dict.fromkeys(label.partition(" in fifth ")[0] for label in by_label)
-    cells = []
-    for kind in kinds:
-        found = [by_label.get(f"{kind} {part}") for part in _FIFTHS]
-        if any(row and row["count"] for row in found):
-            cells.append((kind.replace("_", " "), *(_rate(row) if row else "-" for row in found)))
-    return table((title, "1st", "2nd", "3rd", "4th", "5th"), cells, " rrrrr")
+    example = place_text(row["examples"][0]) if row["examples"] else ""
+    return (label, figure(row["count"]), figure(row["of"]), rate(row), interval(row), example)
 
 
 def _measures(measures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rows = [
         (
-            measure["title"], measure["unit"], _figure(measure["n"]), _figure(measure["median"]),
-            f"[{_figure(measure['interval'][0])}, {_figure(measure['interval'][1])}]",
-            f"[{_figure(measure['quartiles'][0])}, {_figure(measure['quartiles'][1])}]", _figure(measure["mean"]),
+            measure["title"], measure["unit"], figure(measure["n"]), figure(measure["median"]),
+            ends(measure["interval"]), ends(measure["quartiles"]), figure(measure["mean"]),
+            figure(measure["examples"][0]["value"]), place_text(measure["examples"][0]),
         )
         for measure in measures
         if measure["n"]
     ]  # fmt: skip
     if rows:
         yield ""
-        header = ("", "unit", "n", "median", "its 95 % interval", "quartiles", "mean")
-        yield table(header, rows, "  rrrrr")
+        header = ("", "unit", "n", "median", "its 95 % interval", "quartiles", "mean", "largest", "where")
+        yield table(header, rows, "  rrrrrr ")
 
 
 def _verdict(audit: Audit) -> Iterator[str]:
     alarms = audit.alarms()
-    if not alarms:
-        yield "Nothing was found that casts doubt on the run."
-        return
-    yield "WORTH A LOOK BEFORE THE RUN IS TRUSTED"
+    yield verdict(alarms)
     for title, label, tally in alarms:
-        what = f"{title} {label}".strip().replace("_", " ")
-        yield f"  {what}: {_figure(tally.count)}"
+        yield f"  {alarm_text(title, label, tally)}"
         for place in tally.places:
-            yield f"    {_place(place.as_dict())}"
-
-
-def _rate(row: Mapping[str, Any]) -> str:
-    return f"{row['rate'] * 100:.1f} %" if row["rate"] is not None else "-"
-
-
-def _place(place: Mapping[str, Any]) -> str:
-    where = place["file"] if place["line"] is None else f"{place['file']}:{place['line']}"
-    return f"{where} ({place['what']})" if place["what"] else where
-
-
-def _figure(value: float) -> str:
-    if float(value).is_integer():
-        return number(value)
-    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.2f}"
+            yield f"    {place_text(place.as_dict())}"

@@ -89,6 +89,9 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
     commands, matched, explained = replay.commands, replay.matched, replay.explained
     attempts = count_of(len(replay.attempts), "attempt")
     yield f"{replay.run}: {attempts}, {count_of(commands, 'command')}, {replay.sandbox}"
+    recorded, replayed = replay.python.get("recorded"), replay.python.get("replayed")
+    if recorded and replayed and recorded != replayed:
+        yield f"the run's sandbox had Python {recorded}, this one has {replayed}"
     if commands:
         yield f"{matched} matched byte for byte ({matched / commands:.1%})"
         if explained:

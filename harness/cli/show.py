@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from harness.audit.checks.answers import UNREADABLE
 from harness.cli.options import AtLeastOne, data_dir_option
 from harness.cli.output import notice, table
 from harness.errors import UserError
@@ -84,7 +85,7 @@ def _classes(run: SavedRun, only_known: bool) -> Callable[[AttemptRecord], str]:
         try:
             return run.error_class(record)
         except OSError:
-            return "unreadable"
+            return UNREADABLE
 
     many = 0 if only_known else sum(run.class_by_answer(record) is None for record in run.records)
     if many > _MANY:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.options import data_dir_option
 from harness.cli.output import notice
 from harness.systems import find_runs
 from harness.view.server import ViewServer
@@ -16,7 +17,8 @@ from harness.view.server import ViewServer
 @click.argument("runs", nargs=-1, required=True, metavar="RUN|PARENT...", type=click.Path(path_type=Path))
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: one that is free.")
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in this machine's browser.")
-def command(runs: tuple[Path, ...], port: int, open_browser: bool) -> None:
+@data_dir_option
+def command(runs: tuple[Path, ...], port: int, open_browser: bool, data_dir: Path | None) -> None:
     """Read runs in the browser: their questions, and trajectories turn by turn.
 
     Serves a page on this machine's loopback address until Ctrl-C, and prints its URL, which holds a secret that is new
@@ -31,7 +33,7 @@ def command(runs: tuple[Path, ...], port: int, open_browser: bool) -> None:
       $ harness view runs/biogo-files runs/biogo-tools
     """
     paths = list(dict.fromkeys(run for folder in runs for run in find_runs(folder)))
-    with ViewServer(paths, port) as server:
+    with ViewServer(paths, port, data_dir) as server:
         click.echo(server.url)
         notice("Ctrl-C ends it")
         if open_browser and not webbrowser.open(server.url):

@@ -7,6 +7,8 @@ is not in it.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,19 @@ SCHEMA_VERSION = "ATIF-v1.4"
 
 
 def write(source: Source, attempts: Iterator[SavedAttempt], out: Path) -> int:
-    """Write `out/<query>/<agent>-<attempt>.json` for each attempt; returns how many."""
+    """Write `out/<query>/<agent>-<attempt>.json` for each attempt; returns how many. A crash leaves no folder."""
     count = 0
-    for attempt in attempts:
-        record = attempt.record
-        path = out / folder_name(record.query_id) / f"{record.agent}-{record.attempt}.json"
-        write_json(path, trajectory(source, attempt))
-        count += 1
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        part.mkdir(parents=True)
+        for attempt in attempts:
+            record = attempt.record
+            path = part / folder_name(record.query_id) / f"{record.agent}-{record.attempt}.json"
+            write_json(path, trajectory(source, attempt))
+            count += 1
+        part.replace(out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return count
 
 

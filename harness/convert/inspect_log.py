@@ -1,7 +1,8 @@
 """Inspect's evaluation log in its JSON form (log format 2): one file for a run, each attempt a sample.
 
-A sample's id is the question's, its epoch the agent's number from 1, its target the gold ids and its scores our
-metrics. Gold is in this file, as it is in any Inspect log: keep it away from agents.
+A sample's id is the question's, its epoch the agent's number from 1 (attempts before its last one come behind all
+agents' last ones), its target the gold ids and its scores our metrics. Gold is in this file, as it is in any Inspect
+log: keep it away from agents.
 """
 
 from __future__ import annotations
@@ -23,9 +24,19 @@ VERSION = 2
 # Our finish reasons and limits in Inspect's words.
 _STOPS = {"stop": "stop", "tool_calls": "tool_calls", "length": "max_tokens", "content_filter": "content_filter",
           "refusal": "content_filter"}  # fmt: skip
-_LIMITS = {"turn_limit": "message", "token_limit": "token", "cost_limit": "cost", "time_limit": "time"}
-_ERRORS = {"unknown_tool": "parsing", "malformed_arguments": "parsing", "invalid_arguments": "parsing",
-           "file_error": "file_not_found", "not_found": "unknown", "not_executed": "limit"}  # fmt: skip
+# Our limits: Inspect's name, and the setting of the mode that has its value.
+_LIMITS = {
+    "turn_limit": ("turn", "turns"), "token_limit": ("token", "tokens"), "cost_limit": ("cost", "cost"),
+    "time_limit": ("working", "seconds"), "context_overflow": ("context", ""),
+}  # fmt: skip
+_ERRORS = {
+    "unknown_tool": "parsing", "malformed_arguments": "parsing", "invalid_arguments": "parsing",
+    "file_error": "file_not_found", "not_found": "unknown", "not_executed": "limit",
+}  # fmt: skip
+_ENDS = {
+    "timeout": "timeout", "oom": "limit", "pid_limit": "limit", "cpu_limit": "limit", "file_limit": "limit",
+    "output_limit": "limit",
+}  # fmt: skip
 
 
 def write(source: Source, attempts: Iterator[SavedAttempt], out: Path) -> int:
@@ -37,14 +48,30 @@ def write(source: Source, attempts: Iterator[SavedAttempt], out: Path) -> int:
         with part.open("wb") as file:
             header = orjson.dumps(_header(source), option=orjson.OPT_INDENT_2)
             file.write(header.rstrip()[:-1].rstrip() + b',\n  "samples": [')
+            epochs = _epochs(source)
             for attempt in attempts:
-                file.write((b",\n" if count else b"\n") + orjson.dumps(sample(source, attempt)))
+                file.write(
+                    (b",\n" if count else b"\n")
+                    + orjson.dumps(sample(source, attempt, epochs[attempt.record.trajectory]))
+                )
                 count += 1
             file.write(b"\n  ]\n}\n")
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
     return count
+
+
+def _epochs(source: Source) -> dict[str, int]:
+    """Each attempt's epoch, by its trajectory; no two of a question have the same."""
+    agents = int(source.manifest["mode"]["agents"].get("count", 1))
+    later: dict[tuple[str, int], int] = {}
+    epochs: dict[str, int] = {}
+    for record in reversed(source.records):
+        key = (record.query_id, record.agent)
+        epochs[record.trajectory] = later.get(key, 0) * agents + record.agent + 1
+        later[key] = later.get(key, 0) + 1
+    return epochs
 
 
 def _header(source: Source) -> dict[str, Any]:
@@ -98,16 +125,16 @@ def _results(source: Source, records: list[AttemptRecord]) -> list[dict[str, Any
     ]  # fmt: skip
 
 
-def sample(source: Source, attempt: SavedAttempt) -> dict[str, Any]:
-    """One attempt as a sample."""
+def sample(source: Source, attempt: SavedAttempt, epoch: int) -> dict[str, Any]:
+    """One attempt as a sample. One that failed for infrastructure reasons has an error."""
     record, start = attempt.record, attempt.start
     messages = list(_messages(source, attempt))
     last = next((message for message in reversed(messages) if message["role"] == "assistant"), None)
     answer = str(list(record.ids))
-    limit = record.limit or record.stop_reason
+    failure = f"{record.stop_reason}: {record.error or 'no reason is recorded'}"
     return {
         "id": record.query_id,
-        "epoch": record.agent + 1,
+        "epoch": epoch,
         "input": start["query"],
         "target": [str(node) for node in attempt.gold or ()],
         "messages": messages,
@@ -129,8 +156,23 @@ def sample(source: Source, attempt: SavedAttempt) -> dict[str, Any]:
         "total_time": record.times.wall,
         "working_time": record.times.working,
         "uuid": attempt.name,
-        **({"limit": {"type": _LIMITS[limit], "limit": 0}} if limit in _LIMITS else {}),
+        **({"error": _error(failure)} if record.is_infrastructure else {}),
+        **_limit(source, record),
     }  # fmt: skip
+
+
+def _error(message: str) -> dict[str, str]:
+    return {"message": message, "traceback": "", "traceback_ansi": ""}
+
+
+def _limit(source: Source, record: AttemptRecord) -> dict[str, Any]:
+    """The limit that an attempt ran into, if it did, with its value where the mode has one."""
+    limit = record.limit or record.stop_reason
+    if limit not in _LIMITS:
+        return {}
+    kind, setting = _LIMITS[limit]
+    value = source.manifest["mode"]["limits"].get(setting)
+    return {"limit": {"type": kind, "limit": value or 0, "reason": limit}}
 
 
 def _messages(source: Source, attempt: SavedAttempt) -> Iterator[dict[str, Any]]:
@@ -171,9 +213,9 @@ def _tool(call: Call, result: Mapping[str, Any]) -> dict[str, Any]:
     kind = result["error"]
     if kind is None:
         ended = str((result["exec"] or {}).get("termination"))
-        limited = ended in ("timeout", "output_limit")
-        return {**message, "error": {"type": ended, "message": "ended by a limit"}} if limited else message
-    return {**message, "error": {"type": _ERRORS[kind], "message": result["text"][:500]}}
+        limited = {"error": {"type": _ENDS[ended], "message": f"ended by a limit: {ended}"}} if ended in _ENDS else {}
+        return {**message, **limited}
+    return {**message, "error": {"type": _ERRORS.get(kind, "unknown"), "message": result["text"][:500]}}
 
 
 def _usage(usage: Mapping[str, int | None]) -> dict[str, Any]:

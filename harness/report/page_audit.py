@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.audit import Audit
+from harness.audit.run import worth_showing
+from harness.audit.words import alarm_text, ends, figure, interval, place_text, rate, verdict
 from harness.report.bars import bar, legend
 from harness.report.html import Child, h, table
 from harness.report.page import Section
-from harness.text import number
 
-_FIFTHS = "calls_by_fifth"  # drawn, not tabled
-_CLASSES = "error_classes"  # drawn and tabled
+_FIFTHS, _CLASSES = "calls_by_fifth", "error_classes"  # drawn, and in the tables
+
+_COLUMNS = ("count", "out of", "rate", "95 % interval", "for example")
+_SPREAD_COLUMNS = ("n", "median", "its 95 % interval", "quartiles", "mean", "largest", "where")
 
 Table = Mapping[str, Any]
 
@@ -34,47 +37,60 @@ def audit_section(audits: Sequence[tuple[str, Audit]]) -> Section:
 
 
 def _alarms(audits: Sequence[tuple[str, Audit]]) -> Child:
+    several = len(audits) > 1
+    return [_verdict(f"{name}: " if several else "", audit) for name, audit in audits]
+
+
+def _verdict(prefix: str, audit: Audit) -> Child:
+    alarms = audit.alarms()
     found = [
-        h("li", f"{name}: {title}{': ' * bool(label)}{label}: {number(tally.count)} of {number(tally.of)}",
-          [[", ", h("code", f"{place.file}:{place.line}")] for place in tally.places])
-        for name, audit in audits
-        for title, label, tally in audit.alarms()
-    ]  # fmt: skip
-    if not found:
-        return h("p", "Nothing was found that speaks against trusting these runs.")
-    return [h("p", "Look at this before trusting these runs:", class_="loss"), h("ul", found)]
+        h(
+            "li",
+            alarm_text(title, label, tally),
+            h("ul", [h("li", _pointer(place.as_dict())) for place in tally.places]),
+        )
+        for title, label, tally in alarms
+    ]
+    return [h("p", prefix + verdict(alarms), class_="loss" if found else None), h("ul", found) if found else None]
 
 
 def _checks(names: Sequence[str], sections: Sequence[Table]) -> Child:
     rows: list[list[Child]] = []
     for position, check in enumerate(sections[0]["checks"]):
-        if check["name"] == _FIFTHS:
-            continue
         by_label = [_by_label(section["checks"][position]) for section in sections]
         labels = list(dict.fromkeys(label for found in by_label for label in found))
-        shown = [label for label in labels if _worth(check, [found.get(label) for found in by_label])]
+        shown = [label for label in labels if any(worth_showing(check, found.get(label)) for found in by_label)]
         for label in shown:
             title = f"{check['title']}{': ' * bool(label)}{label.replace('_', ' ')}"
-            rows.append([title, check["unit"], *(_rate(found.get(label)) for found in by_label)])
-    return table(("", "of", *names), rows, left=2) if rows else None
+            cells = _columns(by_label[0][label]) if len(names) == 1 else [_rate(found.get(label)) for found in by_label]
+            rows.append([title, check["unit"], *cells])
+    header = ("", "of", *(_COLUMNS if len(names) == 1 else names))
+    return table(header, rows, left=2) if rows else None
 
 
 def _by_label(check: Table) -> dict[str, Table]:
     return {row["label"]: row for row in check["rows"]}
 
 
-def _worth(check: Table, rows: Sequence[Table | None]) -> bool:
-    """Whether any run has something, or it is a 0 that one wants to see."""
-    return any(row and (row["count"] or (check["alarm"] and row["of"])) for row in rows)
+def _columns(row: Table) -> list[Child]:
+    """A row of the only run, in _COLUMNS."""
+    return [figure(row["count"]), figure(row["of"]), rate(row), interval(row), _example(row["examples"])]
 
 
 def _rate(row: Table | None) -> Child:
+    """A row of one of several runs, in one cell."""
     if row is None or row["rate"] is None:
         return "-"
-    counts = f"{number(row['count'])} of {number(row['of'])}"
-    ends = row["interval"]
-    interval = f" [{ends[0] * 100:.1f}, {ends[1] * 100:.1f}]" if ends else ""
-    return [f"{row['rate'] * 100:.1f} %", h("span", counts + interval, class_="interval")]
+    counts = f"{figure(row['count'])} of {figure(row['of'])} {interval(row)}".rstrip()
+    return [rate(row), h("span", counts, class_="interval"), _example(row["examples"])]
+
+
+def _example(examples: Sequence[Table]) -> Child:
+    return _pointer(examples[0]) if examples else None
+
+
+def _pointer(place: Table) -> Child:
+    return h("span", place_text(place), class_="place")
 
 
 def _drawings(names: Sequence[str], sections: Sequence[Table]) -> Child:
@@ -98,7 +114,10 @@ def _fifths(names: Sequence[str], found: Sequence[Mapping[str, Table]]) -> Child
     if not kinds:
         return None
     bars: list[list[Child]] = [
-        [f"fifth {part}", *(bar([_calls(rows, kind, part) for kind in kinds]) for rows in found)]
+        [
+            h("span", f"fifth {part}", class_="key"),
+            *(bar([_calls(rows, kind, part) for kind in kinds]) for rows in found),
+        ]
         for part in range(1, 6)
     ]
     shown = legend([kind.replace("_", " ") for kind in kinds])
@@ -114,20 +133,34 @@ def _calls(rows: Mapping[str, Table], kind: str, part: int) -> float:
 
 
 def _measures(names: Sequence[str], sections: Sequence[Table]) -> Child:
+    alone = len(names) == 1
     rows: list[list[Child]] = []
     for position, measure in enumerate(sections[0]["measures"]):
         found = [section["measures"][position] for section in sections]
         if any(each["n"] for each in found):
-            rows.append([f"{measure['title']}, {measure['unit']}", *(_spread(each) for each in found)])
-    return table(("median [95 % interval]", *names), rows) if rows else None
+            cells = _spread_columns(found[0]) if alone else [_spread(each) for each in found]
+            rows.append([measure["title"], measure["unit"], *cells])
+    header = ("", "unit", *_SPREAD_COLUMNS) if alone else ("median [95 % interval]", "unit", *names)
+    return table(header, rows, left=2) if rows else None
+
+
+def _spread_columns(measure: Table) -> list[Child]:
+    """A measure of the only run, in _SPREAD_COLUMNS."""
+    largest = measure["examples"][0]
+    ranges = [figure(measure["median"]), ends(measure["interval"]), ends(measure["quartiles"])]
+    return [figure(measure["n"]), *ranges, figure(measure["mean"]), figure(largest["value"]), _pointer(largest)]
 
 
 def _spread(measure: Table) -> Child:
+    """A measure of one of several runs, in one cell."""
     if not measure["n"]:
         return "-"
-    ends = ", ".join(_short(end) for end in measure["interval"])
-    return [_short(measure["median"]), h("span", f"[{ends}], n = {measure['n']:,}", class_="interval")]
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+    told = f"{ends(measure['interval'])}, n = {figure(measure['n'])}"
+    more = f"quartiles {ends(measure['quartiles'])}, mean {figure(measure['mean'])}"
+    largest = measure["examples"][0]
+    return [
+        figure(measure["median"]),
+        h("span", told, class_="interval"),
+        h("span", more, class_="interval"),
+        h("span", f"largest {figure(largest['value'])}: {place_text(largest)}", class_="place"),
+    ]

@@ -8,14 +8,12 @@ from harness.report.html import Child, Safe, h
 
 
 def scores_section(report: Report) -> Child:
-    """The table of each reading; the first is open."""
-    *tables, _ = grids(report)
-    if not tables:
-        return [h("p", "No question was asked to its end."), _notes(report)]
-    first, *others = tables
+    """The table of each reading; the first is open. There is none where no question has been asked to its end."""
+    tables = grids(report)[:-1]
+    shown, others = tables[:1], tables[1:]
     return [
-        h("p", first.caption + "."),
-        grid_table(first),
+        [[h("p", grid.caption + "."), grid_table(grid)] for grid in shown],
+        h("p", "No question has been asked to its end.") if not tables else None,
         [h("details", h("summary", grid.caption + "."), grid_table(grid)) for grid in others],
         _notes(report),
     ]

@@ -19,7 +19,7 @@ from harness.ledger import AttemptRecord
 from harness.show import where_seen
 from harness.text import line, plain
 from harness.view.pieces import id_pieces
-from harness.view.runs import UNREADABLE, VERDICTS, Row, ViewedRun, brief, summary
+from harness.view.runs import VERDICTS, Row, ViewedRun, brief, summary
 from harness.view.trajectory import PAGE, Items, read_index
 
 _ROWS = 100  # of the list at once
@@ -65,7 +65,7 @@ class Api:
         return {
             "runs": [summary(run, run.rows()) for run in self._runs],
             "verdicts": VERDICTS,
-            "classes": [*ERROR_CLASSES, UNREADABLE],
+            "classes": list(ERROR_CLASSES),
         }
 
     def questions(self, given: Parameters) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Api:
         """Events of an attempt from place `from`."""
         run, record = self._attempt(given)
         index = read_index(run.trajectory(record))
-        items, start = Items(index, run.nodes), given.number("from", 0)
+        items, start = self._items(run, record), given.number("from", 0)
         end = min(start + _ITEMS, len(index.lines))
         return {
             "items": [items.item(position) for position in range(start, end)],
@@ -137,13 +137,12 @@ class Api:
     def text(self, given: Parameters) -> dict[str, Any]:
         """More of a text that was folded."""
         run, record = self._attempt(given)
-        items = Items(read_index(run.trajectory(record)), run.nodes)
-        return items.more(given.number("line"), given.text("part"), given.number("start"))
+        return self._items(run, record).more(given.number("line"), given.text("part"), given.number("start"))
 
     def blob(self, given: Parameters) -> dict[str, Any]:
         """A page of the whole output of which the agent saw a part; `start` and `next` are bytes."""
         run, record = self._attempt(given)
-        digest = Items(read_index(run.trajectory(record)), run.nodes).blob(given.number("line"))
+        digest = self._items(run, record).blob(given.number("line"))
         data, following, size = _read_page(run.saved.path / "blobs" / digest, given.number("start"))
         return {"pieces": id_pieces(data.decode("utf-8", "replace"), run.nodes), "next": following, "size": size}
 
@@ -177,6 +176,10 @@ class Api:
     def _attempt(self, given: Parameters) -> tuple[ViewedRun, AttemptRecord]:
         run = self._run(given)
         return run, run.record(given.text("q"), given.number("agent", 0), given.number("attempt", 0))
+
+    @staticmethod
+    def _items(run: ViewedRun, record: AttemptRecord) -> Items:
+        return Items(read_index(run.trajectory(record)), run.nodes, run.line_cap)
 
     def _beside(self, run: ViewedRun, record: AttemptRecord) -> Iterator[dict[str, Any]]:
         """The same question in other runs over the same graph."""

@@ -11,7 +11,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import BashLexer, PythonLexer
 from pygments.token import Token, _TokenType
 
-from harness.audit.numbers import find_ids
+from harness.audit.numbers import ids_of_result
 from harness.text import plain
 
 _WORD_END = re.compile(r"\W")
@@ -66,14 +66,17 @@ def _by_language(code: str, language: str) -> Iterator[tuple[str, str]]:
     yield language, "\n".join(lines[done:])
 
 
-def id_pieces(text: str, nodes: int) -> list[str | list[Any]]:
-    """Text as strings, and [text, node id] where a number can be the id of one of the graph's `nodes` nodes."""
+def id_pieces(text: str, nodes: int, tool: str = "bash") -> list[str | list[Any]]:
+    """Text as strings, and [text, node id] where a number can be the id of one of the graph's `nodes` nodes.
+
+    `tool` is the one whose result it is.
+    """
     data = plain(text).encode()
     pieces: list[str | list[Any]] = []
     done = 0
-    positions, values = find_ids(data, nodes)
+    positions, values = ids_of_result(tool, data, nodes)
     for start, node in zip(positions.tolist(), values.tolist(), strict=True):
-        written = str(node)
+        written = str(node)  # ids have no leading zeros
         if start > done:
             pieces.append(data[done:start].decode())
         pieces.append([written, node])

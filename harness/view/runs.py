@@ -14,17 +14,18 @@ from typing import Any
 
 import orjson
 
+from harness.audit.checks.answers import UNREADABLE
 from harness.errors import UserError
 from harness.events import trajectory_path
 from harness.fuse import answer_of
 from harness.ledger import LEDGER, AgentState, AttemptRecord, fold
 from harness.metrics import score_answer
+from harness.runfiles import line_cap
 from harness.saved import SavedRun, read_records
 from harness.show import total_cost
 from harness.text import line
 
 VERDICTS = ("hit", "miss", "failed", "open", "no gold")
-UNREADABLE = "unreadable"  # in place of an error class where the trajectory can't be read
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,11 @@ class Row:
 class ViewedRun:
     """A run folder that is looked at. Safe to use from several threads. `number` is its place among the runs."""
 
-    def __init__(self, number: int, path: Path) -> None:
-        """Raises UserError where it is no run folder."""
+    def __init__(self, number: int, path: Path, data: Path | None = None) -> None:
+        """`data` is as in `recorded_export`. Raises UserError where it is no run folder."""
         self.number = number
         self._size = _ledger_size(path)
-        self.saved = SavedRun.open(path)
+        self.saved = SavedRun.open(path, data)
         self._rows: tuple[Row, ...] | None = None
         self._classes: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -69,6 +70,11 @@ class ViewedRun:
     def nodes(self) -> int:
         """How many nodes the run's graph has."""
         return int(self.saved.manifest["export"]["nodes"])
+
+    @cached_property
+    def line_cap(self) -> int | None:
+        """The mode's `output.line_cap`."""
+        return line_cap(self.saved.manifest)
 
     @property
     def mode(self) -> str:

@@ -58,9 +58,12 @@ class ViewServer(ThreadingHTTPServer):
 
     daemon_threads = True  # a request that is being answered doesn't keep the command from ending
 
-    def __init__(self, runs: Sequence[Path], port: int = 0) -> None:
-        """Raises UserError for a folder that is no run and for a port that can't be had. Port 0: any that is free."""
-        api = Api([ViewedRun(number, path) for number, path in enumerate(runs)])
+    def __init__(self, runs: Sequence[Path], port: int = 0, data: Path | None = None) -> None:
+        """Port 0: any that is free. `data` is as in `recorded_export`.
+
+        Raises UserError for a folder that is no run and for a port that can't be had.
+        """
+        api = Api([ViewedRun(number, path, data) for number, path in enumerate(runs)])
         self._token = secrets.token_urlsafe(16)
         try:
             super().__init__((_HOST, port), partial(_Handler, api, self._token))

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from harness.audit.walk import output_part
+from harness.own_words import own_words
 from harness.schemas import fast_check
 from harness.show import cut_in_words
 from harness.text import line, plain
@@ -104,10 +104,11 @@ def _read_index(path: Path, _size: int, _time: int) -> Index:
 
 
 class Items:
-    """The events of a trajectory as the page shows them. `nodes` is the number of the graph's nodes."""
+    """The events of a trajectory as the page shows them. `nodes` is the number of the graph's nodes, `line_cap` the
+    mode's `output.line_cap`."""
 
-    def __init__(self, index: Index, nodes: int) -> None:
-        self._index, self._nodes = index, nodes
+    def __init__(self, index: Index, nodes: int, line_cap: int | None) -> None:
+        self._index, self._nodes, self._line_cap = index, nodes, line_cap
         self._makers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
             "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
@@ -187,13 +188,17 @@ class Items:
         }  # fmt: skip
 
     def _output(self, event: Mapping[str, Any], start: int, size: int) -> dict[str, Any]:
-        """Part of what the model saw. Ids are looked for in what the command printed, not in the harness's words."""
+        """Part of what the model saw. Ids are looked for in what a command printed, not in the harness's own words."""
         text, following = page_of(event["text"], start, size)
-        data = event["text"].encode("utf-8", "replace")
-        begin, end = (len(data[:place].decode("utf-8", "replace")) for place in output_part(event, data))
-        begin, end = (min(max(place - start, 0), len(text)) for place in (begin, end))
-        pieces: list[Any] = [plain(text[:begin]), *id_pieces(text[begin:end], self._nodes), plain(text[end:])]
-        return {"pieces": [piece for piece in pieces if piece], "next": following}
+        pieces: list[Any] = []
+        done = 0
+        for span in own_words(event, self._line_cap):
+            begin, end = (min(max(place - start, done), len(text)) for place in span)
+            if begin < end:
+                pieces += id_pieces(text[done:begin], self._nodes, event["name"])
+                pieces.append({"own": plain(text[begin:end])})
+                done = end
+        return {"pieces": [*pieces, *id_pieces(text[done:], self._nodes, event["name"])], "next": following}
 
     def _client_call(self, event: Mapping[str, Any]) -> dict[str, Any]:
         """A call of a graph tool that a command made."""

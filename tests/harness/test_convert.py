@@ -17,7 +17,9 @@ from harness.errors import UserError
 from harness.events import trajectory_path
 from harness.ledger import AttemptRecord, Ledger, Times
 from harness.messages import Entry, Reply, ToolCall, Usage
+from harness.modes import load_mode
 from harness.observe import Observation
+from harness.schemas import validator
 from harness.trajectory import TrajectoryWriter
 from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.cli import mistake, run_cli
@@ -48,8 +50,9 @@ def run(tmp_path: Path, export: Export) -> Path:
     with TrajectoryWriter(path / record.trajectory, path / "blobs") as log:
         tool = {"name": "bash", "description": "Run.", "parameters": {"type": "object"}}
         log.write(
-            "start", query_id="q1", agent=0, attempt=0, query="Which?", mode="files", prompt="P: Which?", tools=[tool]
-        )
+            "start", query_id="q1", agent=0, attempt=0, query="Which?", mode="files", prompt="P: Which?", tools=[tool],
+            system="You search.",
+        )  # fmt: skip
         calls = (ToolCall("c1", "bash", '{"command": "ls"}'), ToolCall("c2", "bash", '{"command": '))
         raw = {"content": "I look.", "reasoning_content": "Hm."}
         log.reply(
@@ -82,9 +85,9 @@ def test_atif(run: Path, tmp_path: Path) -> None:
         jsonschema.Draft202012Validator(SCHEMA).validate(document)
     one = found["q1/0-0.json"]
     assert [(step["step_id"], step["source"]) for step in one["steps"]] == [
-        (1, "user"), (2, "agent"), (3, "system"), (4, "user"), (5, "agent"),
+        (1, "system"), (2, "user"), (3, "agent"), (4, "system"), (5, "user"), (6, "agent"),
     ]  # fmt: skip
-    agent = one["steps"][1]
+    agent = one["steps"][2]
     assert (agent["message"], agent["reasoning_content"]) == ("I look.", "Hm.")
     assert [call["arguments"] for call in agent["tool_calls"]] == [{"command": "ls"}, {}]
     assert [result["source_call_id"] for result in agent["observation"]["results"]] == ["c1", "c2"]
@@ -94,7 +97,7 @@ def test_atif(run: Path, tmp_path: Path) -> None:
         "prompt_tokens": 100, "completion_tokens": 20, "cached_tokens": 50, "extra": {"reasoning_tokens": 10},
     }  # fmt: skip
     assert one["final_metrics"]["total_cost_usd"] == 0.5
-    assert one["final_metrics"]["total_steps"] == 5
+    assert one["final_metrics"]["total_steps"] == 6
     assert one["extra"]["ids"] == [0]
 
 
@@ -123,14 +126,52 @@ def test_inspect_reads_its_log(run: Path, tmp_path: Path) -> None:
     samples = {sample.id: sample for sample in log.samples}
     one = samples["q1"]
     assert (one.target, one.epoch, one.input) == (["0", "2"], 1, "Which?")
-    assert [message.role for message in one.messages] == ["user", "assistant", "tool", "tool", "user", "assistant"]
-    assert [call.function for call in one.messages[1].tool_calls] == ["bash", "bash"]
-    assert one.messages[1].tool_calls[1].parse_error
-    assert one.messages[3].error.type == "parsing"
+    roles = ["system", "user", "assistant", "tool", "tool", "user", "assistant"]
+    assert [message.role for message in one.messages] == roles
+    assert [call.function for call in one.messages[2].tool_calls] == ["bash", "bash"]
+    assert one.messages[2].tool_calls[1].parse_error
+    assert one.messages[4].error.type == "parsing"
     assert one.output.completion == "ANSWER: [0]"
-    assert (one.limit.type, one.scores["hit@1"].value, one.working_time) == ("message", 1.0, 8.0)
+    assert (one.limit.type, one.limit.limit, one.limit.reason) == ("turn", 300, "turn_limit")
+    assert (one.scores["hit@1"].value, one.working_time, one.error) == (1.0, 8.0, None)
     usage = one.model_usage["m"]
     assert (usage.input_tokens, usage.input_tokens_cache_read, usage.output_tokens) == (200, 100, 30)
+
+
+def schema_of_events() -> Any:
+    schema = validator("event").schema
+    assert isinstance(schema, dict)
+    return schema["allOf"]
+
+
+def test_inspect_reads_mistakes_limits_and_failures(tmp_path: Path, export: Export) -> None:
+    log_module: Any = pytest.importorskip("inspect_ai.log", reason="inspect-ai is not installed")
+    (result,) = [rule["then"] for rule in schema_of_events() if rule["if"]["properties"]["type"]["const"] == "result"]
+    kinds = result["properties"]["error"]["enum"][1:]
+    mistakes = [Step(tool="x", output=kind, error=kind) for kind in kinds]
+    ends = [Step("a", termination=ended) for ended in ("exit", "timeout", "oom", "output_limit")]
+    attempts = {
+        "q1": [Attempt([*mistakes, *ends], agent=0), Attempt(agent=1)],
+        "q2": [Attempt(stop="sandbox_lost", extra={"error": "gone"}), Attempt(stop="sandbox_lost"), Attempt(ids=(4,))],
+    }
+    run = make_audited_run(
+        tmp_path / "run", export, attempts, mode=load_mode("files", {"agents": {"count": 2}}).as_dict()
+    )
+    source = Source.open(run)
+    FORMATS["inspect"][0](source, source.read(source.records), tmp_path / "log.json")
+    log = log_module.read_eval_log(str(tmp_path / "log.json"))
+    assert sorted((sample.id, sample.epoch) for sample in log.samples) == [
+        ("q1", 1), ("q1", 2), ("q2", 1), ("q2", 3), ("q2", 5),
+    ]  # fmt: skip
+    one = next(sample for sample in log.samples if (sample.id, sample.epoch) == ("q1", 1))
+    types = [message.error.type if message.error else None for message in one.messages if message.role == "tool"]
+    expected = {
+        "unknown_tool": "parsing", "malformed_arguments": "parsing", "invalid_arguments": "parsing",
+        "file_error": "file_not_found", "not_found": "unknown", "not_executed": "limit",
+    }  # fmt: skip
+    assert types == [*(expected[kind] for kind in kinds), None, "timeout", "limit", "limit"]
+    errors = {sample.epoch: sample.error.message for sample in log.samples if sample.error}
+    assert errors == {5: "sandbox_lost: gone", 3: "sandbox_lost: no reason is recorded"}
 
 
 def test_messages_with_their_loss_mask(run: Path, tmp_path: Path) -> None:
@@ -138,7 +179,7 @@ def test_messages_with_their_loss_mask(run: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
     one = next(line for line in lines if line["metadata"]["query_id"] == "q1")
     assert [(message["role"], message["weight"]) for message in one["messages"]] == [
-        ("user", 0), ("assistant", 0), ("tool", 0), ("tool", 0), ("user", 0), ("assistant", 1),
+        ("system", 0), ("user", 0), ("assistant", 0), ("tool", 0), ("tool", 0), ("user", 0), ("assistant", 1),
     ]  # fmt: skip
     assert one["tools"][0]["function"]["name"] == "bash"
     two = next(line for line in lines if line["metadata"]["query_id"] == "q2")
@@ -198,6 +239,16 @@ def test_gold_is_only_where_a_log_has_it(run: Path, tmp_path: Path, export: Expo
 )  # fmt: skip
 def test_reasoning_that_providers_show(raw: Any, text: str) -> None:
     assert reasoning({"raw": raw}) == text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_trajectory_leaves_nothing_half_written(run: Path, tmp_path: Path, form: str) -> None:
+    path = run / "trajectories" / "q2" / "0-1.jsonl"
+    path.write_bytes(b"nonsense\n" + path.read_bytes())
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UserError, match="0-1"):
+        converted(run, form, tmp_path / "out" / "it")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_damaged_trajectory_is_named(run: Path, tmp_path: Path) -> None:

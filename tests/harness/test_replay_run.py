@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from exporter import Export
+from exporter.index import Index
 from harness.errors import UserError
 from harness.events import trajectory_path
 from harness.ledger import AttemptRecord, Ledger
+from harness.modes import load_mode
 from harness.replay_run import REPLAYS, RunReplay, plan_replay, replay_run
+from harness.tools.graph import Graph
+from harness.tools.listing import search_results
 from sandbox import Backend, Sandbox, SandboxLost, Spec
 from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.runs import make_export
@@ -151,6 +155,29 @@ def test_reading_and_the_models_mistakes(tmp_path: Path, export: Export, bwrap: 
     replay = replayed(run_of(tmp_path, export, steps), bwrap)
     assert (replay.commands, replay.matched) == (1, 0)
     assert "none" in replay.differences[0].replayed
+
+
+@pytest.mark.parametrize("query", ["paper", "no such word"])
+def test_programs_that_call_the_graph_tools(tmp_path: Path, export: Export, bwrap: Backend, query: str) -> None:
+    code = "import sys; sys.path.insert(0, '/attempt'); import kbtools; kb = kbtools.Client('/attempt/kb.sock')"
+    command = f"python3 -c \"{code}; print(kb.search('{query}', k=1))\""
+    found = Graph(export, Index.open(export)).index.text.search(query, 1)
+    expected = search_results(Graph(export, Index.open(export)), query, found.best, found.total, 9_999).text
+    run = make_audited_run(
+        tmp_path / "run",
+        export,
+        {"q1": [Attempt([Step(command, f"{expected}")])]},
+        mode=load_mode("tools-code").as_dict(),
+    )
+    replay = replayed(run, bwrap)
+    assert (replay.commands, replay.matched, replay.differences) == (1, 1, [])
+
+
+def test_the_sandboxs_python_is_told(tmp_path: Path, export: Export, bwrap: Backend) -> None:
+    sandbox = {"kind": "bwrap", "python": "3.9.1"}
+    run = make_audited_run(tmp_path / "run", export, {"q1": [Attempt([Step("echo a", "a")])]}, sandbox=sandbox)
+    replay = replayed(run, bwrap)
+    assert replay.as_dict()["python"] == {"recorded": "3.9.1", "replayed": bwrap.describe()["python"]}
 
 
 def test_recorded_commands_reach_nothing_of_the_host(tmp_path: Path, export: Export, bwrap: Backend) -> None:

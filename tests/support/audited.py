@@ -22,7 +22,8 @@ from harness.trajectory import TrajectoryWriter
 @dataclass(frozen=True)
 class Step:
     """One turn with one call. `hidden` is the part of its output that was cut away; `clear` names earlier calls
-    (by their number, from 1) that become placeholders before this turn."""
+    (by their number, from 1) that become placeholders before this turn; a `bare` result is its output alone, as of
+    tools that run no command."""
 
     command: str = ""
     output: str = ""
@@ -37,6 +38,7 @@ class Step:
     made: tuple[tuple[str, bool], ...] = ()  # a program's calls of the graph's tools, and whether they failed
     termination: str = "exit"
     usage: Usage = field(default_factory=Usage)
+    bare: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Attempt:
     agent: int = 0
     prompt: str = "Answer the question: {query}"
     system: str | None = None
+    query: str | None = None
+    mode: str = "files"
     tools: Sequence[str] = ("bash", "read")
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,7 +91,7 @@ def make_audited_run(
                     times=Times(wall=10, working=9, model=6, waiting=1, sandbox=2, harness=1),
                     trajectory=str(trajectory_path(query, one.agent, number)), **one.extra,
                 )  # fmt: skip
-                write_attempt(path, record, one, texts[query])
+                write_attempt(path, record, one, one.query or texts[query])
                 if query not in unledgered:
                     folder.ledger.append(record)
     return path
@@ -98,8 +102,8 @@ def write_attempt(run: Path, record: AttemptRecord, attempt: Attempt, query: str
     with TrajectoryWriter(run / record.trajectory, run / "blobs") as log:
         tools = [{"name": name, "description": "", "parameters": {}} for name in attempt.tools]
         log.write(
-            "start", query_id=record.query_id, agent=record.agent, attempt=record.attempt, query=query, mode="files",
-            prompt=attempt.prompt.format(query=query), tools=tools,
+            "start", query_id=record.query_id, agent=record.agent, attempt=record.attempt, query=query,
+            mode=attempt.mode, prompt=attempt.prompt.format(query=query), tools=tools,
             **({"system": attempt.system} if attempt.system else {}),
         )  # fmt: skip
         for turn, step in enumerate(attempt.steps, 1):
@@ -124,6 +128,8 @@ def write_attempt(run: Path, record: AttemptRecord, attempt: Attempt, query: str
 def _observation(step: Step) -> Observation:
     if step.error is not None:
         return Observation(f"[error: {step.output}]", error=step.error)
+    if step.bare:
+        return Observation(step.output)
     whole = (step.output + step.hidden).encode()
     ran = {
         "exit_code": step.exit_code if step.termination == "exit" else None, "termination": step.termination,

@@ -26,7 +26,8 @@ class Check:
     """Counts something in every attempt. `unit` is what it's counted out of.
 
     `scope`: "counted" looks at the attempts that the score is about, "all" at those that were retried too.
-    `alarm`: any count above 0 is worth a look before the run is trusted.
+    `alarm`: any count above 0 is worth a look before the run is trusted. `zeros`: that a row's count is 0 says
+    something too, so tables show it.
     """
 
     name: str
@@ -36,15 +37,19 @@ class Check:
     rows: Callable[[AttemptFacts], Iterable[Row]]
     scope: Literal["counted", "all"] = "counted"
     alarm: bool = False
+    zeros: bool = False
+
+
+Values = Iterable[tuple[float, int]]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """Values of which the median and the mean are reported."""
+    """Values of which the median and the mean are reported, each with its line in the trajectory."""
 
     name: str
     section: Section
     title: str
     unit: str
-    values: Callable[[AttemptFacts], Iterable[float]]
+    values: Callable[[AttemptFacts], Values]
     scope: Literal["counted", "all"] = "counted"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
-from harness.audit.checks import Check, Measure
+from harness.audit.checks import Check, Measure, Values
 from harness.audit.facts import AttemptFacts, Sighting
 from harness.audit.tally import Place, Row
 
 # What became of a question, exclusive and exhaustive, the first that holds:
+UNREADABLE: Final = "unreadable"
 ERROR_CLASSES = (
     "no gold",  # the question has no candidate among its gold, or its gold isn't known
     "failed",  # the attempt failed for infrastructure reasons
     "hit",  # the first id is right
     "no answer",  # no id was returned
     "ranking",  # a right id was returned, but not first
+    UNREADABLE,  # the trajectory can't be read to its end, so what the agent saw isn't known
     "selection",  # a right id stood in an output that was still there, and was not returned
     "cleared",  # right ids stood only in outputs that had been cleared by the time of the answer
     "cut",  # right ids stood only in parts of outputs that were cut away and never shown
@@ -30,6 +33,8 @@ def error_class(facts: AttemptFacts) -> str:
     by_answer = class_by_answer(gold, ids, failed=facts.failed, hit=facts.hit)
     if by_answer is not None:
         return by_answer
+    if facts.unreadable:
+        return UNREADABLE
     states = {sighting.state for sighting in facts.gold_sightings}
     found = {"shown": "selection", "cleared": "cleared", "cut": "cut", "never": "search"}
     return next(name for state, name in found.items() if state in states)
@@ -58,8 +63,8 @@ def error_classes(facts: AttemptFacts) -> Iterator[Row]:
 
 
 def gold_classes(facts: AttemptFacts) -> Iterator[Row]:
-    """Gold ids by what became of them, in attempts that didn't fail for infrastructure reasons."""
-    if facts.failed or facts.record is None:
+    """Gold ids by what became of them, in attempts that can be read and didn't fail for infrastructure reasons."""
+    if facts.failed or facts.record is None or facts.unreadable:
         return
     ids = facts.record.ids
     found = [_gold_class(sighting, ids) for sighting in facts.gold_sightings]
@@ -83,7 +88,7 @@ def returned_ids(facts: AttemptFacts) -> Iterator[Row]:
         "cut": "only in a part that was cut away",
         "never": "in nothing that the agent saw",
     }
-    for state, label in labels.items():
+    for state, label in labels.items() if not facts.unreadable else ():
         mine = [sighting for sighting in facts.answer if sighting.state == state]
         yield Row(len(mine), len(facts.answer), [_place(facts, sighting) for sighting in mine], label)
 
@@ -101,7 +106,7 @@ def rejected_ids(facts: AttemptFacts) -> Iterator[Row]:
     rejected = [entry["why"] for entry in facts.record.answer.get("rejected", ())]
     for why in ("not_an_id", "unknown_name", "unknown", "duplicate", "not_a_candidate", "too_many"):
         count = rejected.count(why)
-        places = [Place(facts.file, facts.lines)] if count else ()
+        places = [Place(facts.file, facts.answer_line)] if count else ()
         yield Row(count, len(rejected) + len(facts.record.ids), places, why)
 
 
@@ -109,39 +114,50 @@ def repaired_answers(facts: AttemptFacts) -> Iterator[Row]:
     """Answers that were not written as asked."""
     if facts.record is not None and facts.record.stop_reason == "answered":
         repairs = facts.record.answer.get("repairs", ())
-        yield Row(bool(repairs), 1, [Place(facts.file, facts.lines, ", ".join(repairs))] if repairs else ())
+        yield Row(bool(repairs), 1, [Place(facts.file, facts.answer_line, ", ".join(repairs))] if repairs else ())
 
 
-def turn_of_first_gold(facts: AttemptFacts) -> Iterable[float]:
+def first_gold(facts: AttemptFacts) -> Sighting | None:
+    """The right id that was seen first, None where none was."""
+    seen = [sighting for sighting in facts.gold_sightings if sighting.seen]
+    return min(seen, key=lambda sighting: (sighting.line, sighting.offset), default=None)
+
+
+def turn_of_first_gold(facts: AttemptFacts) -> Values:
     """The turn in which the first right id was shown."""
-    turns = [sighting.turn for sighting in facts.gold_sightings if sighting.line]
-    return [min(turns)] if turns else []
+    first = first_gold(facts)
+    return [(first.turn, first.line)] if first is not None else []
 
 
-def share_until_first_gold(facts: AttemptFacts) -> Iterable[float]:
+def share_until_first_gold(facts: AttemptFacts) -> Values:
     """The same as a share of the attempt's turns."""
-    turns = [sighting.turn for sighting in facts.gold_sightings if sighting.line]
-    return [min(turns) / facts.record.turns] if turns and facts.record is not None and facts.record.turns else []
+    turns = facts.record.turns if facts.record is not None else 0
+    return [(turn / turns, line) for turn, line in turn_of_first_gold(facts)] if turns else []
 
 
 def _place(facts: AttemptFacts, sighting: Sighting) -> Place:
+    """Where an id was first seen, or cut away; the answer where it was never seen."""
     where = f"node {sighting.node}"
-    if sighting.line:
+    if sighting.seen:
         where += f", turn {sighting.turn}, byte {sighting.offset}"
-    return Place(facts.file, sighting.line, where)
+    elif sighting.state == "cut":
+        where += f", cut away in turn {sighting.turn}"
+    return Place(facts.file, sighting.line or facts.answer_line, where)
 
 
 def _first_place(facts: AttemptFacts, sightings: tuple[Sighting, ...]) -> Place:
-    seen = [sighting for sighting in sightings if sighting.line]
-    return _place(facts, min(seen, key=lambda sighting: sighting.line)) if seen else Place(facts.file, 0)
+    """Where the first right id was seen, else where one was cut away, else the answer."""
+    cut = next((sighting for sighting in sightings if sighting.state == "cut"), None)
+    found = first_gold(facts) or cut
+    return _place(facts, found) if found is not None else Place(facts.file, facts.answer_line)
 
 
 CHECKS = (
-    Check("error_classes", "answers", "what became of the questions", "attempts", error_classes),
-    Check("gold_classes", "answers", "what became of the gold", "gold ids", gold_classes),
-    Check("returned_ids", "answers", "where returned ids had been seen", "returned ids", returned_ids),
+    Check("error_classes", "answers", "what became of the questions", "attempts", error_classes, zeros=True),
+    Check("gold_classes", "answers", "what became of the gold", "gold ids", gold_classes, zeros=True),
+    Check("returned_ids", "answers", "where returned ids had been seen", "returned ids", returned_ids, zeros=True),
     Check("named_before_seen", "answers", "ids that the agent named before it saw them", "returned ids",
-          named_before_seen),
+          named_before_seen, zeros=True),
     Check("rejected_ids", "answers", "ids that were dropped from answers", "ids in answers", rejected_ids),
     Check("repaired_answers", "answers", "answers not written as asked", "answers", repaired_answers),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from harness.audit.checks import Check, Measure
+from harness.audit.checks import Check, Measure, Values
 from harness.audit.facts import AttemptFacts, CallFacts, Kind
 from harness.audit.flow import OPERATIONS
 from harness.audit.programs import BY_HARDNESS, Program
@@ -40,11 +40,15 @@ def calls_by_kind(facts: AttemptFacts) -> Iterator[Row]:
 def calls_by_fifth(facts: AttemptFacts) -> Iterator[Row]:
     """The same in each fifth of the attempt."""
     total = len(facts.calls)
-    counts = Counter((fifth(position, total), call.kind) for position, call in enumerate(facts.calls))
-    sizes = Counter(fifth(position, total) for position in range(total))
-    for part in _FIFTHS:
-        for kind in _KINDS:
-            yield Row(counts[part, kind], sizes[part], (), f"{kind} in fifth {part}")
+    parts = [fifth(position, total) for position in range(total)]
+    sizes = Counter(parts)
+    lines: dict[tuple[Kind, int], list[int]] = {}
+    for part, call in zip(parts, facts.calls, strict=True):
+        lines.setdefault((call.kind, part), []).append(call.line)
+    for kind in _KINDS:
+        for part in _FIFTHS:
+            found = lines.get((kind, part), [])
+            yield Row(len(found), sizes[part], facts.places(found), f"{kind} in fifth {part}")
 
 
 def failed_calls(facts: AttemptFacts) -> Iterator[Row]:
@@ -108,7 +112,8 @@ def hardest_operation(facts: AttemptFacts) -> Iterator[Row]:
     done = {name for _, program in facts.programs for name in program.classes}
     otherwise = "other Python" if any(call.python for call in facts.calls) else "no Python"
     hardest = next((name for name in BY_HARDNESS if name in done), otherwise)
-    first = next((call.line for call, program in facts.programs if hardest in program.classes), 0)
+    found = (call.line for call, program in facts.programs if hardest in program.classes)
+    first = next(found, facts.answer_line)
     for name in (*BY_HARDNESS, "other Python", "no Python"):
         yield Row(name == hardest, 1, [Place(facts.file, first)] if name == hardest else (), name)
 
@@ -133,69 +138,84 @@ def neighbour_calls(facts: AttemptFacts) -> Iterator[Row]:
         yield Row(len(lines), len(facts.graph_calls), facts.places(lines), "in hits" if facts.hit else "in misses")
 
 
-def programs_per_attempt(facts: AttemptFacts) -> Iterable[float]:
+def programs_per_attempt(facts: AttemptFacts) -> Values:
     """Programs of an attempt."""
-    yield len(facts.programs)
+    yield len(facts.programs), facts.lines
 
 
-def program_lines(facts: AttemptFacts) -> Iterable[float]:
+def program_lines(facts: AttemptFacts) -> Values:
     """Lines of every program."""
-    return (program.lines for _, program in facts.programs)
+    return ((program.lines, call.line) for call, program in facts.programs)
 
 
-def first_program_lines(facts: AttemptFacts) -> Iterable[float]:
+def first_program_lines(facts: AttemptFacts) -> Values:
     """Lines of an attempt's first program."""
-    return [program.lines for _, program in facts.programs[:1]]
+    return [(program.lines, call.line) for call, program in facts.programs[:1]]
 
 
-def program_characters(facts: AttemptFacts) -> Iterable[float]:
+def program_characters(facts: AttemptFacts) -> Values:
     """Characters of every program."""
-    return (program.characters for _, program in facts.programs)
+    return ((program.characters, call.line) for call, program in facts.programs)
 
 
-def calls_per_attempt(facts: AttemptFacts) -> Iterable[float]:
+def first_program_characters(facts: AttemptFacts) -> Values:
+    """Characters of an attempt's first program."""
+    return [(program.characters, call.line) for call, program in facts.programs[:1]]
+
+
+def calls_per_attempt(facts: AttemptFacts) -> Values:
     """Calls of an attempt."""
-    yield len(facts.calls)
+    yield len(facts.calls), facts.lines
 
 
-def program_calls_per_attempt(facts: AttemptFacts) -> Iterable[float]:
+def program_calls_per_attempt(facts: AttemptFacts) -> Values:
     """Calls of the graph tools by an attempt's programs, where there are any."""
-    return [float(len(facts.program_calls))] if facts.program_calls else []
+    return [(len(facts.program_calls), facts.program_calls[0].line)] if facts.program_calls else []
 
 
-def turns_per_attempt(facts: AttemptFacts) -> Iterable[float]:
+def turns_per_attempt(facts: AttemptFacts) -> Values:
     """Turns of an attempt."""
     if facts.record is not None:
-        yield facts.record.turns
+        yield facts.record.turns, facts.lines
 
 
 CHECKS = (
     Check("calls_by_kind", "did", "calls by kind", "calls", calls_by_kind),
     Check("calls_by_fifth", "did", "calls by kind, in each fifth of an attempt", "calls", calls_by_fifth),
-    Check("failed_calls", "did", "calls that failed", "calls", failed_calls),
+    Check("failed_calls", "did", "calls that failed", "calls", failed_calls, zeros=True),
     Check("mistakes", "did", "calls that could not be run as written", "calls", mistakes),
-    Check("with_python", "did", "attempts that run Python", "attempts", with_python),
-    Check("python_commands", "did", "shell commands that run Python", "shell commands", python_commands),
-    Check("operations", "did", "programs by what they do", "programs", operations),
-    Check("revisions", "did", "programs that revise an earlier one", "programs", revisions),
-    Check("reruns", "did", "runs of an unchanged program", "runs of programs", reruns),
-    Check("refused_programs", "did", "programs refused after the first", "programs asked for", refused_programs),
-    Check("hardest_operation", "did", "attempts by their hardest operation", "attempts", hardest_operation),
-    Check("graph_tools", "did", "calls of the graph tools", "graph tool calls", graph_tools),
+    Check("with_python", "did", "attempts that run Python", "attempts", with_python, zeros=True),
+    Check("python_commands", "did", "shell commands that run Python", "shell commands", python_commands, zeros=True),
+    Check("operations", "did", "programs by what they do", "programs", operations, zeros=True),
+    Check("revisions", "did", "programs that revise an earlier one", "programs", revisions, zeros=True),
+    Check("reruns", "did", "runs of an unchanged program", "runs of programs", reruns, zeros=True),
+    Check(
+        "refused_programs",
+        "did",
+        "programs refused after the first",
+        "programs asked for",
+        refused_programs,
+        zeros=True,
+    ),
+    Check("hardest_operation", "did", "attempts by their hardest operation", "attempts", hardest_operation, zeros=True),
+    Check("graph_tools", "did", "calls of the graph tools", "graph tool calls", graph_tools, zeros=True),
     Check(
         "failed_program_calls",
         "did",
         "programs' calls of the graph tools that failed",
         "programs' calls",
         failed_program_calls,
+        zeros=True,
     ),
-    Check("neighbour_calls", "did", "neighbour calls", "graph tool calls", neighbour_calls),
+    Check("neighbour_calls", "did", "neighbour calls", "graph tool calls", neighbour_calls, zeros=True),
 )
 MEASURES = (
     Measure("programs_per_attempt", "did", "programs of an attempt", "programs", programs_per_attempt),
     Measure("program_lines", "did", "length of a program", "lines", program_lines),
     Measure("first_program_lines", "did", "length of an attempt's first program", "lines", first_program_lines),
     Measure("program_characters", "did", "length of a program", "characters", program_characters),
+    Measure("first_program_characters", "did", "length of an attempt's first program", "characters",
+            first_program_characters),
     Measure("calls_per_attempt", "did", "calls of an attempt", "calls", calls_per_attempt),
     Measure(
         "program_calls_per_attempt",
@@ -205,4 +225,4 @@ MEASURES = (
         program_calls_per_attempt,
     ),
     Measure("turns_per_attempt", "did", "turns of an attempt", "turns", turns_per_attempt),
-)
+)  # fmt: skip

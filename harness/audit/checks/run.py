@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.audit.tally import Place, Row
 from harness.ledger import LEDGER, AttemptRecord
-from harness.runfiles import MANIFEST
+from harness.runfiles import MANIFEST, sandbox_kind
 from harness.schemas import RunFault
 
 
@@ -39,6 +39,7 @@ class AttemptLine:
     programs: int
     hardest: str
     first_gold_turn: int | None
+    answer_line: int
 
 
 @dataclass
@@ -63,6 +64,7 @@ class RunCheck:
     unit: str
     rows: Callable[[RunFacts], Iterable[Row]]
     alarm: bool = True
+    zeros: bool = False
 
 
 def differing_prompts(facts: RunFacts) -> Iterator[Row]:
@@ -88,12 +90,12 @@ def changed_inputs(facts: RunFacts) -> Iterator[Row]:
 
 
 def probe(facts: RunFacts) -> Iterator[Row]:
-    """Parts of the isolation probe that failed."""
+    """Parts of the isolation probe that failed; a run without sandboxes needs none."""
     results = facts.manifest.get("probe", [])
     failed = [result for result in results if not result["passed"]]
     places = [Place(MANIFEST, 0, f"{result['name']}: {result['detail']}") for result in failed]
     yield Row(len(failed), len(results), places, "failed")
-    missing = "probe" not in facts.manifest
+    missing = "probe" not in facts.manifest and sandbox_kind(facts.manifest) != "none"
     yield Row(missing, 1, [Place(MANIFEST, 0, "the run has no isolation probe")] if missing else (), "no probe")
 
 
@@ -123,7 +125,9 @@ def retry_bias(facts: RunFacts) -> Iterator[Row]:
     yield Row(sum(line.hit for line in first.values()), len(last), (), "hits of first attempts")
     yield Row(sum(line.hit for line in last.values()), len(last), (), "hits of attempts that count")
     gained = [key for key, line in last.items() if line.hit and not (key in first and first[key].hit)]
-    yield Row(len(gained), len(last), [Place(last[key].file, 0) for key in gained], "hits by retrying")
+    yield Row(
+        len(gained), len(last), [Place(last[key].file, last[key].answer_line) for key in gained], "hits by retrying"
+    )
 
 
 def manifest_and_ledger(facts: RunFacts) -> Iterator[Row]:
@@ -136,6 +140,6 @@ CHECKS = (
     RunCheck("changed_inputs", "the export or its questions can't be read as they were", "runs", changed_inputs),
     RunCheck("probe", "isolation probe", "probes", probe),
     RunCheck("manifest_and_ledger", "faults of the manifest and the ledger", "runs", manifest_and_ledger),
-    RunCheck("retried", "questions asked again", "questions and agents", retried, alarm=False),
-    RunCheck("retry_bias", "what retrying adds", "questions and agents", retry_bias, alarm=False),
+    RunCheck("retried", "questions asked again", "questions and agents", retried, alarm=False, zeros=True),
+    RunCheck("retry_bias", "what retrying adds", "questions and agents", retry_bias, alarm=False, zeros=True),
 )

@@ -101,7 +101,7 @@ CHECKS = (
     Check("sandbox_failures", "trust", "commands that failed because of the sandbox", "shell commands",
           sandbox_failures, "all"),
     Check("ended_by_limits", "trust", "commands ended by a limit", "shell commands", ended_by_limits, "all"),
-    Check("answers_at_limits", "trust", "answers given at a limit", "answers", answers_at_limits),
+    Check("answers_at_limits", "trust", "answers given at a limit", "answers", answers_at_limits, zeros=True),
     Check("infrastructure", "trust", "attempts that failed for infrastructure reasons", "attempts that count",
           infrastructure, alarm=True),
     Check("stop_reasons", "trust", "why attempts stopped", "attempts", stop_reasons, "all"),

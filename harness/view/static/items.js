@@ -144,6 +144,7 @@ function moreButton(label, start, load, text) {
 export function pieces(list, marks) {
   return list.map((piece) => {
     if (typeof piece === "string") return piece;
+    if ("own" in piece) return el("span", { class: "own", title: "said by the harness, not printed by the command" }, piece.own);
     const [text, node] = piece;
     const kind = marks.gold.has(node) ? "gold" : marks.given.has(node) ? "given" : "";
     const title = kind === "gold" ? "a right answer" : kind === "given" ? "returned" : null;

@@ -98,7 +98,7 @@ function questionRow(row, about, several, signal) {
     onkeydown: (event) => { if (event.key === "Enter" && event.target === line) open(); },
   },
     el("td", { class: "id" }, target ? el("a", { href: target, tabindex: -1, class: "short", onclick: () => { selected = key; } }, row.label) : row.label),
-    several && el("td", { class: "dim", title: about.runs[row.run].folder }, about.runs[row.run].mode),
+    several && el("td", { class: "dim run-name" }, runName(about, row.run)),
     el("td", { class: "text", title: row.text }, el("span", { class: "short" }, row.text)),
     el("td", null, verdict(row.verdict, row.rank)),
     classes,
@@ -112,8 +112,23 @@ function questionRow(row, about, several, signal) {
   return line;
 }
 
+// A run's mode, and its folder where another run has the same mode.
+function runName(about, place) {
+  const run = about.runs[place];
+  const alone = about.runs.every((other, number_) => number_ === place || other.mode !== run.mode);
+  return alone ? run.mode : `${run.mode} (${run.folder})`;
+}
+
 function classTexts(row) {
-  return row.classes.map((name) => (name === null ? el("span", { class: "dim" }, "… ") : `${name} `));
+  return row.classes.includes(null) ? [el("span", { class: "dim" }, "…")] : [counted(row.classes)];
+}
+
+// The classes of a question's agents, each once.
+function counted(names) {
+  return unique(names).map((name) => {
+    const n = names.filter((other) => other === name).length;
+    return n > 1 ? `${name} ×${n}` : name;
+  }).join(", ");
 }
 
 // An error class that takes reading a trajectory is asked for when its row is on the screen.
@@ -133,7 +148,7 @@ function whenSeen(node, action) {
 
 async function fillClasses(cell, row, signal) {
   try {
-    cell.replaceChildren((await ask("classes", { run: row.run, q: row.id }, signal)).join(", "));
+    cell.replaceChildren(counted(await ask("classes", { run: row.run, q: row.id }, signal)));
   } catch (error) {
     if (error.name !== "AbortError") cell.replaceChildren(chip("unknown", "warn", error.message));
   }

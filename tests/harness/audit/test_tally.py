@@ -75,7 +75,7 @@ def test_the_first_examples_are_kept() -> None:
 
 def test_the_middle_of_values() -> None:
     spread = Spread()
-    spread.add(range(1, 101))
+    spread.add((value, Place("x", value)) for value in range(1, 101))
     figures = spread.as_dict()
     assert (figures["n"], figures["mean"], figures["median"]) == (100, 50.5, 50.5)
     assert figures["interval"] == [41, 61]  # the 41st and the 61st: binomial 0.025 and 0.975 of 100

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from exporter import Export
-from harness.audit.checks.answers import error_class
+from harness.audit.checks.answers import error_class, gold_classes, returned_ids
 from harness.audit.checks.behaviour import failed_program_calls, graph_tools, program_calls_per_attempt
 from harness.audit.facts import AttemptFacts
+from harness.audit.numbers import find_ids
 from harness.audit.sightings import Sightings
 from harness.audit.walk import Context, Job, walk
 from harness.ledger import read_ledger
@@ -33,12 +35,14 @@ def walked(tmp_path: Path, export: Export) -> Walk:
     """Write an attempt at q1, and walk over it."""
 
     def do(
-        steps: Sequence[Step], ids: tuple[int, ...] = (4,), gold: tuple[int, ...] | None = GOLD, **more: object
-    ) -> AttemptFacts:
+        steps: Sequence[Step], ids: tuple[int, ...] = (4,), gold: tuple[int, ...] | None = GOLD, ours: bool = True,
+        **more: object,
+    ) -> AttemptFacts:  # fmt: skip
         attempt = Attempt(steps, ids, **more)  # type: ignore[arg-type]
         run = make_audited_run(tmp_path / "run", export, {"q1": [attempt]})
         (record,) = read_ledger(run)
-        context = Context(run, export.node_count, str(export.manifest["canary"]).encode(), export.is_candidate)
+        canary = str(export.manifest["canary"]).encode()
+        context = Context(run, export.node_count, canary, export.is_candidate, prompt_is_ours=ours)
         return walk(Job(record.trajectory, record, True, gold), context)
 
     return do
@@ -56,6 +60,7 @@ def test_where_ids_were_shown(walked: Walk) -> None:
     ]
     facts = walked(steps, ids=(8, 30, 2, 10))
     assert states(facts) == {8: "shown", 30: "shown", 2: "cut", 10: "never", 4: "shown", 6: "never"}
+    assert (facts.answer[2].turn, facts.answer[2].line, facts.answer[2].seen) == (2, 5, False)
     first = facts.answer[0]
     text = "[exit code 0]\n12\t4\n30\t8"
     assert (first.turn, first.line, first.offset) == (1, 3, text.index("8"))
@@ -71,9 +76,30 @@ def test_the_harnesss_own_words_show_no_ids(walked: Walk) -> None:
     assert states(walked(steps, ids=(8,))) == {8: "never", 4: "never", 2: "never", 6: "never"}
 
 
-def test_the_prompt_shows_ids_too(walked: Walk) -> None:
-    facts = walked([], ids=(8,), prompt="Start at node 8. {query}")
-    assert (facts.answer[0].state, facts.answer[0].turn, facts.answer[0].line) == ("shown", 0, 1)
+def test_the_question_shows_ids_and_the_rest_of_our_prompt_does_not(walked: Walk) -> None:
+    facts = walked([], ids=(8, 2), prompt="At most 2 ids. {query}", query="Who knows node 8?")
+    eight, two = facts.answer
+    assert (eight.state, eight.turn, eight.line, eight.offset) == ("shown", 0, 1, len("At most 2 ids. Who knows node "))
+    assert two.state == "never"
+
+
+def test_a_foreign_prompt_shows_ids(walked: Walk) -> None:
+    facts = walked([], ids=(8,), prompt="Candidates: 8 and 9. {query}", ours=False)
+    assert (facts.answer[0].state, facts.answer[0].line) == ("shown", 1)
+
+
+def test_where_results_of_other_tools_show_ids(walked: Walk) -> None:
+    listed = "Search around [30] x found 2 results:\n\n0. -next-> [4] a (t)\n\n2. [8] b - Score: 6.000"
+    steps = [
+        Step(tool="neighbors", arguments={"node_id": 30}, output=listed, bare=True),
+        Step(tool="get_node", arguments={"node_id": 10}, output='{"node_id":10,"attributes":{"n":2}}', bare=True),
+        Step(tool="get_schema", output="2 nodes", bare=True),
+        Step(tool="add_to_answer", output="Added the following nodes to the answer:\n- [6] x", bare=True),
+        Step(tool="read", arguments={"path": "x"}, output="[bytes 2-6 of 9]\n12\n[3 bytes more: read on with offset 6]",
+             bare=True),
+    ]  # fmt: skip
+    facts = walked(steps, ids=(8, 10, 12))
+    assert states(facts) == {8: "shown", 10: "shown", 12: "shown", 4: "shown", 2: "never", 6: "never"}
 
 
 def test_ids_that_the_agent_named_first(walked: Walk) -> None:
@@ -89,7 +115,7 @@ def test_ids_that_the_agent_named_first(walked: Walk) -> None:
 
 def test_results_of_a_turn_are_known_from_the_next_turn_on() -> None:
     sightings = Sightings(10, ())
-    sightings.show(b"4", 0, 1, 3, "c1")
+    sightings.show(find_ids(b"4", 10), 1, 3, "c1")
     assert not sightings.was_shown(4)
     sightings.next_turn()
     assert sightings.was_shown(4)
@@ -114,6 +140,20 @@ def test_results_of_a_turn_are_known_from_the_next_turn_on() -> None:
 )
 def test_error_classes(walked: Walk, steps: list[Step], ids: tuple[int, ...], stop: str, expected: str) -> None:
     assert error_class(walked(steps, ids=ids, stop=stop)) == expected
+
+
+def test_what_cant_be_read_to_its_end_has_no_class_that_takes_reading_it(walked: Walk, tmp_path: Path) -> None:
+    facts = walked([Step("a", "30")], ids=(8,))
+    assert error_class(facts) == "search"
+    path = tmp_path / "run" / facts.file
+    path.write_bytes(path.read_bytes()[:-9])
+    context = Context(tmp_path / "run", 40, None)
+    for ids, expected in (((8,), "unreadable"), ((8, 4), "ranking"), ((4,), "hit")):
+        assert facts.record is not None
+        record = replace(facts.record, ids=ids)
+        again = walk(Job(facts.file, record, True, GOLD), context)
+        assert error_class(again) == expected
+        assert list(gold_classes(again)) == list(returned_ids(again)) == []
 
 
 @pytest.mark.parametrize("gold", [None, (), (1,)])
@@ -211,7 +251,10 @@ def test_damaged_trajectories_are_told(walked: Walk, tmp_path: Path, export: Exp
     torn = again([*good[:-1], good[-1][:-5]])
     assert torn.faults == [(len(good), "torn by a crash")]
     assert torn.answer == facts.answer
+    assert torn.unreadable
     broken = again([*good[:3], b"nonsense\n", *good[4:]])
+    assert broken.unreadable
+    assert not facts.unreadable
     assert [line for line, _ in broken.faults] == [4]
     assert len(broken.calls) == 1
     event = json.loads(good[2])
@@ -239,4 +282,4 @@ def test_calls_of_the_graphs_tools_by_the_model_and_by_its_programs(walked: Walk
     rows = {row.label: (row.count, row.of) for row in graph_tools(facts)}
     assert rows == {"search": (1, 4), "neighbours": (2, 4), "record": (1, 4)}
     assert [(row.count, row.of) for row in failed_program_calls(facts)] == [(1, 2)]
-    assert list(program_calls_per_attempt(facts)) == [2.0]
+    assert [value for value, _ in program_calls_per_attempt(facts)] == [2]

@@ -90,7 +90,7 @@ def test_commands_without_their_wrappers() -> None:
     (command,) = Workbench().read("timeout 5 env -u A B=1 rg -c x $GRAPH/nodes $UNKNOWN < in > out 2>&1").commands
     assert (command.name, command.wrapped_by) == ("rg", ("timeout", "env"))
     assert command.arguments == ("-c", "x", "/graph/nodes", None)
-    assert (command.writes, command.reads) == (("out",), ("in",))
+    assert (command.writes, command.reads) == (("/scratch/out",), ("/scratch/in",))
 
 
 def test_scripts_that_call_themselves_end() -> None:

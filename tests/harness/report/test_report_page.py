@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.audit import audit_run
+from harness.audit.words import alarm_text
 from harness.report.data import MISS, make_report
 from harness.report.html import Safe, h, join, table
 from harness.report.page import Section, html_page
@@ -153,14 +154,20 @@ def test_the_audit_has_the_figures_of_the_audit(page: tuple[Path, str]) -> None:
     section = audit_section(audits)
     reader = Reader(html_page(report, [section]))
     assert set(reader.tags) <= ALLOWED
-    assert "Look at this before trusting these runs:" in reader.texts  # the probe failed
+    assert any(text.endswith("Worth a look before the run is trusted:") for text in reader.texts)  # the probe failed
     shown = "".join(reader.texts)
     for _, audit in audits:
         for title, label, tally in audit.alarms():
-            assert f"{title}{': ' * bool(label)}{label}: {tally.count:,.0f} of {tally.of:,.0f}" in shown
+            assert alarm_text(title, label, tally) in shown
     missing = sum(row.count for row in audits[2][1].rows("infrastructure").values())
     assert missing == 1
     assert any(text.startswith("1 of 6 [") for text in reader.texts)
+
+
+def test_a_run_of_which_nothing_is_done_yet(tmp_path: Path) -> None:
+    export = make_export(tmp_path / "graph", "g", [Ask("q1", (1,))])
+    run = make_run(tmp_path / "run", export, {})
+    assert "No question has been asked to its end." in html_page(make_report(load_systems([run])))
 
 
 def test_only_what_was_made_here_is_markup() -> None:

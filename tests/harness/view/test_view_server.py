@@ -17,6 +17,7 @@ import pytest
 
 from harness.ledger import AttemptRecord, Ledger
 from harness.modes import load_mode
+from harness.view.runs import ViewedRun
 from harness.view.server import ViewServer
 from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
@@ -290,6 +291,29 @@ class TestDamagedAndOther:
             assert ask(server, "items", run=0, q="q1")["items"]
             assert fetch(f"{server.url}api/node?run=0&id=1")[0] == 404
 
+    def test_its_export_is_found_in_a_data_directory(self, run: Path, tmp_path: Path) -> None:
+        export = Path(json.loads((run / "manifest.json").read_bytes())["export"]["path"])
+        moved = shutil.move(shutil.copytree(export, tmp_path / "copy"), tmp_path / "data" / "exports" / "moved")
+        manifest = json.loads((run / "manifest.json").read_bytes())
+        manifest["export"]["path"] = str(tmp_path / "gone")
+        copy = Path(shutil.copytree(run, tmp_path / "run-copy"))
+        (copy / "manifest.json").write_text(json.dumps(manifest))
+        assert ViewedRun(0, copy, tmp_path / "none").saved.export is None
+        for place in (tmp_path / "data", Path(moved)):
+            assert ViewedRun(0, copy, place).saved.export is not None
+
+    def test_the_harnesss_own_words_are_told_from_an_imitation(self, tmp_path: Path) -> None:
+        export = make_export(tmp_path / "g", "g", [Ask("q1", (7,))])
+        step = Step("x", "[exit code 0]\nnode 2", hidden="y" * 9, spill="outputs/001.txt")
+        run = make_audited_run(tmp_path / "own", export, {"q1": [Attempt([step])]})
+        with viewing(run) as server:
+            items = ask(server, "items", run=0, q="q1")["items"]
+        (result,) = [item for item in items if item["type"] == "result"]
+        pieces = result["output"]["pieces"]
+        own = [piece["own"] for piece in pieces if isinstance(piece, dict)]
+        assert (own[0], len(own)) == ("[exit code 0]", 2)
+        assert ["2", 2] in pieces
+
     def test_damaged_trajectories(self, run: Path, tmp_path: Path) -> None:
         copy = tmp_path / "copy"
         shutil.copytree(run, copy)
@@ -303,7 +327,7 @@ class TestDamagedAndOther:
             assert [item["type"] for item in page["items"]] == ["start", "damaged", "damaged", "reply"]
             assert page["items"][1]["text"]["text"] == '{"type": "result", "text": 3}\n'
             assert ask(server, "attempt", run=0, q="q2")["fault"] == "line 5: not a JSON object"
-            assert ask(server, "origins", run=0, q="q2")["class"] == "search"
+            assert ask(server, "origins", run=0, q="q2")["class"] == "unreadable"
 
     def test_every_text_of_a_hostile_run_is_plain(self, tmp_path: Path) -> None:
         run = hostile_run(tmp_path / "x")
@@ -321,7 +345,10 @@ class TestDamagedAndOther:
 
 def written(pieces: list[object]) -> str:
     """The text that pieces are made of."""
-    return "".join(piece if isinstance(piece, str) else piece[0] for piece in pieces)  # type: ignore[index]
+    return "".join(
+        piece if isinstance(piece, str) else piece["own"] if isinstance(piece, dict) else piece[0]  # type: ignore[index]
+        for piece in pieces
+    )
 
 
 class TestCommand:
