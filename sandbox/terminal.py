@@ -78,7 +78,7 @@ def _write(screen: int, text: bytes) -> None:
 @contextlib.contextmanager
 def _raw(keyboard: int) -> Iterator[None]:
     before = termios.tcgetattr(keyboard)
-    tty.setraw(keyboard)
+    tty.setraw(keyboard, termios.TCSADRAIN)  # what was typed while the sandbox was made is not lost
     try:
         yield
     finally:

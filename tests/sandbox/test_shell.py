@@ -67,7 +67,7 @@ def test_keys_that_mean_something(terminal: pexpect.spawn) -> None:
     terminal.expect("typed\r\ntyped\r\n")
     terminal.sendintr()
     terminal.expect(PROMPT)
-    terminal.sendline("echo lef\x7fft; sleep 1000")
+    terminal.sendline("sh -c 'echo lef\x7fft; exec sleep 1000'")  # one job, which Ctrl-Z stops at any moment
     terminal.expect("left\r\n")
     terminal.send("\x1a")  # Ctrl-Z
     terminal.expect("Stopped")

@@ -49,6 +49,14 @@ class TestShell:
         shell.close()
         assert shell.exitstatus == 7
 
+    def test_what_is_typed_before_the_shell_is_there_runs_in_it(self, export: Export, tmp_path: Path) -> None:
+        shell = terminal("shell", "--graph", str(export.path), "--sandbox", "bwrap", folder=tmp_path)
+        shell.sendline("echo $((6 * 7))$PWD; exit 7")
+        shell.expect_exact("42/scratch")
+        shell.expect(pexpect.EOF)
+        shell.close()
+        assert shell.exitstatus == 7
+
     def test_needs_a_terminal(self, export: Export) -> None:
         mistake(run_cli("shell", "--graph", str(export.path)), "harness shell needs a terminal")
 
