@@ -23,19 +23,23 @@ _ANSWER_FORM: Final = 'answer with {"answer": [id, id, ...]}'
 
 
 def parse_reply(data: bytes, asked: Asked) -> Parsed:
-    """Read a reply; as `chat.parse_reply`. What isn't one of the two forms (it was cut off) stays text."""
+    """Read a reply; as `chat.parse_reply`.
+
+    What isn't one of the two forms was cut off, or the server doesn't hold replies to them: then calls may be in it in
+    a form of the model's own, else it stays text.
+    """
     parsed = chat.parse_reply(data, replace(asked, tools=frozenset()))
     try:
         said, _ = jsontext.loads(parsed.entry.text.encode("utf-8", "replace"))
     except ValueError:
-        return parsed
+        return chat.parse_reply(data, asked)
     if isinstance(said, dict) and isinstance(said.get("answer"), list):
         text = f"ANSWER: {jsontext.dumps(said['answer']).decode()}"
         return replace(parsed, entry=replace(parsed.entry, text=text))
-    if not (isinstance(said, dict) and "name" in said and asked.tools):
-        return parsed
+    if not (isinstance(said, dict) and "name" in said and "arguments" in said and asked.tools):
+        return chat.parse_reply(data, asked)
     notes: list[Note] = []
-    arguments = jsontext.dumps(said.get("arguments", {})).decode()
+    arguments = jsontext.dumps(said["arguments"]).decode()
     call = CallReader(asked, notes).read(f"call_{asked.turn}", said["name"], arguments)
     finish = "tool_calls" if parsed.finish == "stop" else parsed.finish
     return replace(parsed, entry=replace(parsed.entry, text="", calls=(call,)), finish=finish)

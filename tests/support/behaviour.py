@@ -50,11 +50,14 @@ class Received:
     @property
     def results(self) -> list[str]:
         """Tool results in the request, oldest first."""
-        messages = self.messages
-        found = [
-            m.get("output", m.get("content")) for m in messages if m.get("type") == _OUTPUT or m.get("role") == "tool"
-        ]
-        return [text or "" for text in found]
+        found = []
+        for message in self.messages:
+            text = message.get("output", message.get("content")) or ""
+            if message.get("type") == _OUTPUT or message.get("role") == "tool":
+                found.append(text)
+            elif message.get("role") == "user" and text.startswith("Result of "):  # where tools are in the prompt
+                found.append(text.partition("\n")[2])
+        return found
 
 
 _OUTPUT = "function_call_output"

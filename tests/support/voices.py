@@ -140,7 +140,20 @@ class Responses:
         return replace(whole, body=_sse(events, named=True), headers=EVENTS, **rest)
 
 
-Voice = Chat | Responses
+class Prompted(Chat):
+    """Chat Completions of a model that was not taught tools: a call is a JSON object in the text, one at a time."""
+
+    api = "prompted"
+
+    def calls(self, *calls: Call, finish: str = "stop", usage: Mapping[str, Any] | None = None) -> Behaviour:
+        """One call; what else a server may send of calls can't be said in this form."""
+        ((_, name, arguments),) = calls
+        said = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        text = f'{{"name": {json.dumps(name)}, "arguments": {said}}}'
+        return say(text, message={"reasoning_content": "secret-1"}, finish=finish, usage=usage)
+
+
+Voice = Chat | Responses | Prompted
 
 
 def _reasoning() -> dict[str, Any]:
