@@ -89,6 +89,12 @@ class Account:
         over_wall = limits.wall_seconds is not None and self._wall() >= limits.wall_seconds
         return "time_limit" if over_wall or self._working() >= limits.seconds else None
 
+    def why_no_reply(self, limits: Limits) -> StopReason:
+        """A request that the run's end or the time limit cut short is no failure of the endpoint's."""
+        if self.cancelled:
+            return "interrupted"
+        return "time_limit" if self.limit_reached(limits) == "time_limit" else "backbone_error"
+
     def near_limit(self, limits: Limits) -> bool:
         """Whether few turns or seconds are left. False in the first turn: the task has just been stated."""
         turns, seconds = self.left(limits)

@@ -12,7 +12,7 @@ from harness.answer import Answer, Parsed, parse_answer, validate
 from harness.attempt import Outcome, Task
 from harness.context import Conversation
 from harness.errors import BackboneError, ContextOverflow, HarnessError
-from harness.ledger import StopReason
+from harness.ledger import INFRASTRUCTURE, StopReason
 from harness.messages import Reply, Request, ToolCall
 from harness.observe import Observation
 from harness.prompt import ANSWERED, LAST_TURN, NEAR_LIMIT, NO_ANSWER, TRUNCATED
@@ -60,19 +60,13 @@ class _Attempt:
             outcome = Outcome("sandbox_lost", error=str(error), failure=error)
         except BackboneError as error:
             self.count(error.counted_as, bool(error.counted_as))
-            outcome = Outcome(self._why_no_reply(), error=str(error), failure=error)
+            outcome = Outcome(self.account.why_no_reply(self.limits), error=str(error), failure=error)
         except ContextOverflow as error:
             outcome = Outcome("context_overflow", error=str(error), failure=error)
-        if outcome.answer is None and task.selection is not None and outcome.failure is None:
+        if outcome.answer is None and task.selection is not None and outcome.stop_reason not in INFRASTRUCTURE:
             outcome.answer = self._validated(Parsed(list(task.selection.nodes)), "")
         outcome.counts = self.counts
         return outcome
-
-    def _why_no_reply(self) -> StopReason:
-        """A request that the run's end or the time limit cut short is no failure of the endpoint's."""
-        if self.account.cancelled:
-            return "interrupted"
-        return "time_limit" if self.account.limit_reached(self.limits) == "time_limit" else "backbone_error"
 
     def _turn(self) -> None:
         """One request and all that follows from it. Raises _Stop when the attempt is over."""
@@ -87,7 +81,13 @@ class _Attempt:
             self.warned = True
             turns, seconds = self.account.left(self.limits)
             self._notice(NEAR_LIMIT.format(turns=turns, seconds=seconds))
-        reply = self._ask(last=limit is not None)
+        try:
+            reply = self._ask(last=limit is not None)
+        except BackboneError:
+            if limit or self.account.why_no_reply(self.limits) != "time_limit":
+                raise
+            self.account.turn -= 1
+            return  # time ran out on this request; the next one is the last
         if reply.finish in ("content_filter", "refusal"):
             raise _Stop(Outcome("refused", limit=limit))
         if reply.entry.calls:

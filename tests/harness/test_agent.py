@@ -202,6 +202,23 @@ def test_the_turn_granted_at_the_time_limit_has_time_to_answer(run: Run) -> None
     assert words.requests[1].time_left == 120.0
 
 
+def test_a_request_that_time_runs_out_on_is_followed_by_the_last_turn(run: Run) -> None:
+    def cut_short(request: Request) -> Reply:
+        assert request.time_left is not None
+        threading.Event().wait(request.time_left + 0.01)
+        raise BackboneError("no reply in the time that was left")
+
+    outcome, events, words = run([calls(bash("true")), cut_short, says("ANSWER: [1]")], "limits.seconds=2")
+    assert (outcome.stop_reason, outcome.limit, outcome.error) == ("answered", "time_limit", None)
+    assert outcome.answer is not None and outcome.answer.ids == (1,)
+    assert words.requests[2].tool_choice == "none"
+    assert [event["turn"] for event in events if event["type"] == "request"] == [1, 2, 2], "no turn lost, none twice"
+    outcome, _, words = run([cut_short], "limits.seconds=0.05", "limits.last_turn=false")
+    assert (outcome.stop_reason, len(words.requests)) == ("time_limit", 1)
+    outcome, _, words = run([cut_short, BackboneError("gone")], "limits.seconds=0.05")
+    assert (outcome.stop_reason, outcome.error, len(words.requests)) == ("time_limit", "gone", 2)
+
+
 def test_what_a_record_waits_for_is_no_time_of_the_attempt() -> None:
     account = Account(threading.Event(), lambda _: None)
     before = account.times().wall
