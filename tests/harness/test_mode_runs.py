@@ -13,6 +13,7 @@ import pytest
 
 from exporter import Export
 from harness.backbones import make_own
+from harness.errors import BackboneError, ContextOverflow
 from harness.events import read_events
 from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Reply, Request
@@ -164,6 +165,21 @@ def test_ark_at_its_limit_returns_what_was_selected(run: Run) -> None:
     records, words, _ = run("ark", [calls(select(7, 7, 99_999))] * 20, "agents.count=1")
     assert len(words.requests) == 20
     assert (records[0].stop_reason, records[0].ids) == ("turn_limit", (7,))
+
+
+@pytest.mark.parametrize(
+    ("end", "stop", "ids"),
+    [
+        (ContextOverflow("prompt is too long"), "context_overflow", (7,)),
+        (says("no", finish="refusal"), "refused", (7,)),
+        (BackboneError("gone"), "backbone_error", ()),
+    ],
+)
+def test_ark_that_is_cut_short_returns_what_was_selected_but_where_the_endpoint_failed(
+    run: Run, end: Turn, stop: str, ids: tuple[int, ...]
+) -> None:
+    records, _, _ = run("ark", [calls(select(7)), end], "agents.count=1")
+    assert (records[-1].stop_reason, records[-1].ids) == (stop, ids)
 
 
 def test_what_crashes_ark_is_told_to_the_model(run: Run) -> None:
