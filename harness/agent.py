@@ -56,8 +56,9 @@ class _Attempt:
         except _Stop as stop:
             outcome = stop.outcome
         except (SandboxLost, SandboxUnavailable) as error:
-            self.count("lost_in_call", task.slot.in_use)
-            outcome = Outcome("sandbox_lost", error=str(error), failure=error)
+            stopped = self.account.cancelled  # Ctrl-C at a terminal can take a sandbox that is just being opened, too
+            self.count("lost_in_call", task.slot.in_use and not stopped)
+            outcome = Outcome("interrupted" if stopped else "sandbox_lost", error=str(error), failure=error)
         except BackboneError as error:
             self.count(error.counted_as, bool(error.counted_as))
             outcome = Outcome(self.account.why_no_reply(self.limits), error=str(error), failure=error)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,7 +23,7 @@ from harness.settings import parse_assignments
 from harness.slot import SandboxPool
 from harness.tools.kit import make_toolbox
 from harness.trajectory import TrajectoryWriter
-from sandbox import Backend, Spec
+from sandbox import Backend, SandboxLost, Spec
 from tests.support.words import Turn, Words, bash, call, calls, says
 
 Events = list[dict[str, Any]]
@@ -319,3 +319,36 @@ def test_an_answer_tool_ends_the_attempt_where_the_mode_has_one(run: Run) -> Non
 def test_answers_printed_by_a_command_are_not_taken(run: Run) -> None:
     outcome, _, _ = run([calls(bash("echo 'ANSWER: [1]'")), *[says("done")] * 5])
     assert outcome.stop_reason == "no_answer"
+
+
+@pytest.mark.parametrize(("stopped", "reason"), [(True, "interrupted"), (False, "sandbox_lost")])
+def test_a_sandbox_that_goes_as_the_run_is_stopped_is_no_loss(
+    biogo: Export, tmp_path: Path, stopped: bool, reason: str
+) -> None:
+    """Ctrl-C at a terminal may reach a sandbox that is just being opened."""
+    cancel = threading.Event()
+
+    asked = threading.Event()
+
+    class Asked(Words):
+        def complete(self, request: Request) -> Reply:
+            asked.set()
+            return super().complete(request)
+
+    class Fails:
+        kind = "bwrap"
+
+        def open(self, _spec: Spec) -> Any:
+            asked.wait()
+            if stopped:
+                cancel.set()
+            raise SandboxLost("it is gone")
+
+    mode, account, pool = load_mode("files", {}), Account(cancel, lambda _: None), SandboxPool()
+    slot = pool.slot(cast(Backend, Fails()), Spec(biogo.files, mode.sandbox.limits()), account.queued)
+    with TrajectoryWriter(tmp_path / "t.jsonl", tmp_path / "blobs") as log:
+        words = Asked([calls(bash("true"))])
+        task = Task(AttemptKey("q", 0, 0), "which?", mode, biogo, make_toolbox(mode.tools), words, None, slot)
+        outcome = run_attempt(task, log, account)
+    pool.close()
+    assert outcome.stop_reason == reason
