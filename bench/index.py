@@ -3,8 +3,8 @@
 A graph is made with words in Zipf's proportions and degrees as skewed, exported and indexed. Then, in a process of its
 own that opens the index: one hop with a relation filter, against a dict of lists; BM25 over names and texts, against
 a scan of all documents' word counts, term by term, as the package rank_bm25 does it (over fewer documents, since it
-takes that long). Queries are five words drawn from texts: as they stand, and keywords, without the frequent words
-that are in more than one text of 50.
+takes that long). Queries are words drawn from texts: five keywords, without the frequent words that are in more than
+one text of 50; five words as they stand; and as many as STaRK's questions have.
 
     python -m bench.index [--nodes 1000000] [--edges 39800000] [--scan 129000]
 """
@@ -38,6 +38,7 @@ HOPS = 20_000
 DICT_EDGES = 4_000_000
 QUERIES = 200
 RESULTS = 30
+QUESTION_WORDS = 22  # the median of STaRK's questions
 
 
 class Made:
@@ -122,10 +123,13 @@ def look_up(path: Path, asked: list[list[str]]) -> dict[str, Any]:
     index = Index.open(export)
     opened_all = time.perf_counter() - start
     search = timed(lambda words: index.text.search(" ".join(words), RESULTS), asked)
-    running = timed(lambda words: index.text.search(" ".join(words[:5]), RESULTS), list(texts(QUERIES, seed=4)))
+    running, questions = (
+        timed(lambda words: index.text.search(" ".join(words), RESULTS), [words[:size] for words in texts(QUERIES, 4)])
+        for size in (5, QUESTION_WORDS)
+    )
     return {
         **{"open": opened, "open all": opened_all, "memory": anonymous_memory() - before},
-        **{"hop": hop, "both": both, "search": search, "running": running},
+        **{"hop": hop, "both": both, "search": search, "running": running, "questions": questions},
     }
 
 
@@ -183,7 +187,8 @@ def main() -> None:
             print(f"one hop, {name}: median {figures[0]:.1f} us, 95 % {figures[1]:.1f} us")
         print(f"one hop against the dict: {ours['hop'][0] / plain[0]:.1f} times its median")
         scanned = scan(sample, asked[:5])
-        for name, key in (("words as they stand", "running"), ("keywords", "search")):
+        kinds = (("questions", "questions"), ("words as they stand", "running"), ("keywords", "search"))
+        for name, key in kinds:
             median, most = (figure / 1e3 for figure in ours[key])
             print(f"BM25, {arguments.nodes} texts, {name}: median {median:.2f} ms, 95 % {most:.2f} ms")
         print(

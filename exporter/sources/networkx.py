@@ -16,7 +16,7 @@ from exporter.identified import EdgeRow, IdentifiedSource, attribute_names
 from exporter.options import Options
 from exporter.plain import as_cell
 from exporter.read import Export
-from exporter.rows import parse_json
+from exporter.rows import BadRows, parse_json
 from exporter.source import EdgeBlock, Node
 
 _TYPES = ("type", "node_type", "label", "labels", "category", "kind")
@@ -25,6 +25,11 @@ _RELATIONS = ("relation", "type", "label", "predicate", "edge_type", "key")
 _NODE, _EDGE = "node", "edge"  # the type and the relation where nothing says one
 _INTEGERS = ("int", "long", "integer")
 _JSON = (".json", ".json.gz")
+_SHOWN = 80  # characters of a bad value in messages
+
+
+class _BadValue(Exception):
+    """A datum that is not of its key's type."""
 
 
 class _PropertyGraph(IdentifiedSource):
@@ -71,36 +76,36 @@ class GraphMLSource(_PropertyGraph):
 
     def nodes(self) -> Iterator[Node]:
         def rows() -> Iterator[tuple[int, Node]]:
-            for tag, element, data in self._elements():
-                if tag == _NODE:
-                    yield 0, self._node(element.get("id", ""), data)
+            for line, element, data in self._elements(_NODE, self._bad):
+                yield line, self._node(element.get("id", ""), data)
 
         yield from self._numbered(self._path, rows())
         self._some(self._path)
 
     def edges(self) -> Iterator[EdgeBlock]:
-        names = attribute_names(self._edges())
+        names = attribute_names(self._edges(self._bad.silent()))
         assert self._directed is not None
-        yield from self._blocks_of_rows(self._path, self._edges(), names, undirected=not self._directed)
+        yield from self._blocks_of_rows(self._path, self._edges(self._bad), names, undirected=not self._directed)
 
-    def _edges(self) -> Iterator[EdgeRow]:
-        for tag, element, data in self._elements():
-            if tag == _EDGE:
-                if element.get("directed", str(self._directed).lower()) != str(self._directed).lower():
-                    raise ExportError(f"{self._path}: some edges are directed and some are not", "write two graphs")
-                identity = {"id": element.get("id")} if element.get("id") is not None else {}
-                yield self._edge(0, element.get("source", ""), element.get("target", ""), {**identity, **data})
+    def _edges(self, bad: BadRows) -> Iterator[EdgeRow]:
+        for line, element, data in self._elements(_EDGE, bad):
+            if element.get("directed", str(self._directed).lower()) != str(self._directed).lower():
+                raise ExportError(
+                    f"{self._path}: line {line}: some edges are directed and some are not", "write two graphs"
+                )
+            identity = {"id": element.get("id")} if element.get("id") is not None else {}
+            yield self._edge(line, element.get("source", ""), element.get("target", ""), {**identity, **data})
 
-    def _elements(self) -> Iterator[tuple[str, ET.Element, dict[str, Any]]]:
-        """Nodes and edges with their data, each forgotten once it has been read."""
+    def _elements(self, wanted: str, bad: BadRows) -> Iterator[tuple[int, ET.Element, dict[str, Any]]]:
+        """Nodes or edges with the lines where they end and their data, each forgotten once it has been read."""
         keys: dict[str, tuple[str, str]] = {}  # id -> name, type
         defaults: dict[str, dict[str, Any]] = {_NODE: {}, _EDGE: {}}
         with self._input(self._path) as file:
             parser: Any = ET.XMLPullParser(("start", "end"))
             above: list[ET.Element] = []
             try:
-                for line in file.lines():
-                    parser.feed(line)
+                for line, text in enumerate(file.lines(), 1):
+                    parser.feed(text)
                     for event, element in parser.read_events():
                         tag = element.tag.rpartition("}")[2]
                         if event == "start":
@@ -113,14 +118,18 @@ class GraphMLSource(_PropertyGraph):
                             _add_key(element, keys, defaults)
                         elif tag == "hyperedge":
                             raise ExportError(
-                                f"{self._path}: a hyperedge", "only edges between two nodes can be exported"
+                                f"{self._path}: line {line}: a hyperedge",
+                                "only edges between two nodes can be exported",
                             )
-                        elif tag in defaults:
-                            yield tag, element, {**defaults[tag], **_data(element, keys)}
+                        elif tag == wanted:
+                            try:
+                                yield line, element, {**defaults[tag], **_data(element, keys)}
+                            except _BadValue as error:
+                                bad.report(self._path, line, str(error))
                         if tag in (*defaults, "graph") and above:
                             above[-1].remove(element)
                 parser.close()
-            except (ET.ParseError, ValueError) as error:
+            except (ET.ParseError, _BadValue) as error:
                 raise ExportError(f"{self._path}: not valid GraphML ({error})", "write the file again") from error
 
     def _set_direction(self, graph: ET.Element) -> None:
@@ -145,16 +154,22 @@ def _data(element: ET.Element, keys: Mapping[str, tuple[str, str]]) -> dict[str,
     for child in element:
         if child.tag.rpartition("}")[2] == "data":
             name, kind = keys.get(child.get("key", ""), (child.get("key", ""), "string"))
-            data[name] = _typed("".join(child.itertext()), kind)
+            try:
+                data[name] = _typed("".join(child.itertext()), kind)
+            except _BadValue as error:
+                raise _BadValue(f"attribute '{name}': {error}") from None
     return data
 
 
 def _typed(text: str, kind: str) -> Any:
-    """A datum's value. Raises ValueError where it is not of its key's type."""
-    if kind in _INTEGERS:
-        return int(text)
-    if kind in ("float", "double"):
-        return float(text)
+    """A datum's value. Raises _BadValue where it is not of its key's type."""
+    try:
+        if kind in _INTEGERS:
+            return int(text)
+        if kind in ("float", "double"):
+            return float(text)
+    except ValueError:
+        raise _BadValue(f"'{text[:_SHOWN]}' is not of type {kind}") from None
     return text.strip().lower() in ("true", "1") if kind == "boolean" else text
 
 

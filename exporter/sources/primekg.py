@@ -6,7 +6,7 @@ Tables of attributes have a column `node_index`: drug_features.csv, disease_feat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class PrimeKGSource(IdentifiedSource):
         super().__init__(options.on_bad_row, options.progress)
         self._edges, self._kind = edges, kind_of(edges, ("csv", "tsv"))
         self._tables = tables
+        self._contradicting: set[int] = set()  # lines of kg.csv
 
     def nodes(self) -> Iterator[Node]:
         described: dict[str, Described] = {}
@@ -54,8 +55,17 @@ class PrimeKGSource(IdentifiedSource):
                 for node, description in dict.fromkeys(rows):
                     known = described.setdefault(node, description)
                     if known != description:
-                        line = batch.lines[rows.index((node, description))]
-                        self._bad.report(self._edges, line, f"node {node} is described in two ways, first as {known}")
+                        wrong = (
+                            line for line, row in zip(batch.lines, rows, strict=True) if row == (node, description)
+                        )
+                        self._contradict(wrong, f"node {node} is described in two ways, first as {known}")
+
+    def _contradict(self, lines: Iterable[int], what: str) -> None:
+        """Report rows, each once, and leave them out of the edges too."""
+        for line in lines:
+            if line not in self._contradicting:
+                self._bad.report(self._edges, line, what)
+                self._contradicting.add(line)
 
     def _add_attributes(
         self, table: Path, described: dict[str, Described], attributes: dict[str, dict[str, Any]]
@@ -78,9 +88,16 @@ class PrimeKGSource(IdentifiedSource):
                     attributes.setdefault(index, {}).update(found)
 
     def edges(self) -> Iterator[EdgeBlock]:
-        for batch, columns in self._batches(self._bad):
+        for every, columns in self._batches(self._bad):
+            batch = self._without_contradicting(every)
             ends = [columns[name] for name in ("x_index", "display_relation", "y_index")]
             yield from self._blocks(self._edges, batch, ends, {"relation": columns["relation"]})
+
+    def _without_contradicting(self, batch: Batch) -> Batch:
+        if self._contradicting.isdisjoint(batch.lines):
+            return batch
+        good = [row for row, line in enumerate(batch.lines) if line not in self._contradicting]
+        return Batch([batch.lines[row] for row in good], [[column[row] for row in good] for column in batch.columns])
 
     def _batches(self, bad: BadRows) -> Iterator[tuple[Batch, dict[str, int]]]:
         """The rows, and where each column is."""

@@ -165,7 +165,8 @@ class TestPrimeKG:
             export_primekg(kg, [], tmp_path / "out")
         export = export_primekg(kg, [], tmp_path / "out", Options(on_bad_row="skip"))
         assert nodes(export)["0"][1] == "PHYHIP"
-        assert export.manifest["source"]["skipped"] == {"kg.csv": 2}
+        assert export.manifest["source"]["skipped"] == {"kg.csv": 1}
+        assert export.schema["edges"] == 2  # none of the row that was left out
 
     def test_a_table_of_another_graph(self, tmp_path: Path) -> None:
         kg = write(tmp_path / "kg.csv", KG)
@@ -351,7 +352,7 @@ class TestNetworkx:
             ("<graphml><graph edgedefault='directed'/></graphml>", "no nodes"),
             ("<graphml><graph><node id='a'/><hyperedge/></graph></graphml>", "a hyperedge"),
             ("<graphml><key id='k' attr.name='n' attr.type='int'/><graph><node id='a'><data key='k'>x</data></node>"
-             "</graph></graphml>", "not valid GraphML"),
+             "</graph></graphml>", r"g\.graphml: line 1: attribute 'n': 'x' is not of type int"),
             ('<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">' + "".join(
                 f'<!ENTITY {chr(99 + n)} "{f"&{chr(98 + n)};" * 10}">' for n in range(12))
              + "]><graphml><graph><node id='a'><data key='k'>&n;</data></node></graph></graphml>", "not valid GraphML"),
@@ -364,6 +365,28 @@ class TestNetworkx:
         with pytest.raises(ExportError, match=message):
             export_networkx(write(tmp_path / "g.graphml", text), tmp_path / "out")
         assert not (tmp_path / "out").exists()
+
+    def test_bad_elements_have_their_line_and_can_be_left_out(self, tmp_path: Path) -> None:
+        text = """<graphml><key id="k" for="all" attr.name="size" attr.type="int"/>
+<graph edgedefault="directed">
+<node id="a"/>
+<node id="b"><data key="k">many</data></node>
+<edge source="a" target="a"><data key="k">1</data></edge>
+<edge source="a" target="a"><data key="k">one</data></edge>
+<edge source="a"
+ target="b"/>
+</graph></graphml>
+"""
+        path = write(tmp_path / "g.graphml", text)
+        with pytest.raises(ExportError, match=r"g\.graphml: line 4: attribute 'size': 'many' is not of type int"):
+            export_networkx(path, tmp_path / "out")
+        typed = text.replace("many", "2").replace("one", "2").replace('target="b"/', 'target="c"/')
+        with pytest.raises(ExportError, match=r"h\.graphml: line 8: unknown target node 'c'"):
+            export_networkx(write(tmp_path / "h.graphml", typed), tmp_path / "out")
+        export = sound(export_networkx(path, tmp_path / "out", Options(on_bad_row="skip")))
+        assert nodes(export) == {"a": ("node", "a", {})}
+        assert edges(export) == [("a", "edge", "a", {"size": "1"})]
+        assert export.manifest["source"]["skipped"] == {"g.graphml": 3}
 
     @pytest.mark.parametrize("links", ["links", "edges"])
     def test_node_link(self, tmp_path: Path, links: str) -> None:
