@@ -12,6 +12,7 @@ SCHEMA = "files/schema.json"
 DATA_FORMAT = "files/DATA_FORMAT.txt"
 OFFSETS = "index/offsets.npy"  # int64 for each node: where its line begins in its shard
 CANDIDATES = "index/candidates.npy"  # bool for each node
+SUMS = "sums.json"  # in each part of the index: bytes and sha256 of its files
 INDEX = {OFFSETS: "int64", CANDIDATES: "bool"}  # and what an entry is
 QUERIES = "queries/queries.jsonl"
 RECORD_KEYS = ("node_id", "node_type", "name", "is_candidate", "attributes")

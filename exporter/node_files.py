@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from exporter.edge_blocks import TypeIds
 from exporter.errors import ExportError
 from exporter.folder import HashedFile
-from exporter.layout import SHARD_NODES, shard_file
+from exporter.layout import CANDIDATES, OFFSETS, SHARD_NODES, shard_file
 from exporter.plain import plain
 from exporter.source import Node
 
@@ -157,17 +158,21 @@ class NodeFiles:
         if self._shard is not None:
             self.written[self._shard.path.relative_to(self._files).as_posix()] = self._shard.finish()
 
-    def finish(self, index: Path) -> None:
-        """Put the last shard on disk and write the index. Raises ExportError for a candidate type without nodes."""
+    def finish(self, export: Path) -> dict[str, dict[str, int | str]]:
+        """Put the last shard on disk and write the index into the folder `export`; returns its entries in the manifest.
+
+        Raises ExportError for a candidate type without nodes.
+        """
         self._finish_shard()
         for name in self._candidates or ():
             if name not in self._types:
                 raise ExportError(
                     f"no node has the candidate type '{name}'", f"node types: {', '.join(map(str, self._types))}"
                 )
-        index.mkdir()
-        np.save(index / "offsets.npy", np.frombuffer(self._offsets, np.int64))
-        np.save(index / "candidates.npy", np.frombuffer(self._is_candidate, np.bool_))
+        return {
+            OFFSETS: _saved(export / OFFSETS, np.frombuffer(self._offsets, np.int64)),
+            CANDIDATES: _saved(export / CANDIDATES, np.frombuffer(self._is_candidate, np.bool_)),
+        }
 
     @property
     def type_names(self) -> list[str]:
@@ -182,3 +187,10 @@ class NodeFiles:
     def node_types(self) -> list[dict[str, Any]]:
         """The schema's node types."""
         return self._statistics.node_types(self._types)
+
+
+def _saved(path: Path, values: NDArray[Any]) -> dict[str, int | str]:
+    path.parent.mkdir(exist_ok=True)
+    file = HashedFile(path)
+    file.write_by(lambda opened: np.save(opened, values))
+    return file.finish()

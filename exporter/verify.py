@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 
 from exporter.errors import ExportError
 from exporter.fault import Fault
-from exporter.layout import DATA_FORMAT, MANIFEST, QUERIES, SCHEMA
+from exporter.layout import DATA_FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA, SUMS
 from exporter.source import Progress
 from exporter.verify_edges import edge_faults
 from exporter.verify_nodes import NodeCheck, index_faults
@@ -35,13 +35,13 @@ def check(path: Path, progress: Progress | None = None) -> list[Fault]:
     """
     faults, schema = _without_records(path, progress)
     if schema is None:
-        return faults
+        return list(dict.fromkeys(faults))
     nodes = NodeCheck(path, schema)
     faults += _limited(nodes.faults())
     if nodes.complete:
         for relation in schema["relations"]:
             faults += _limited(edge_faults(path, relation, schema, nodes.type_ids))
-    return faults
+    return list(dict.fromkeys(faults))
 
 
 def check_files(path: Path) -> list[Fault]:
@@ -59,6 +59,8 @@ def _without_records(path: Path, progress: Progress | None) -> tuple[list[Fault]
     manifest, faults = _validated(path, MANIFEST, "manifest.schema.json")
     if manifest is not None:
         faults += _file_faults(path, manifest["files"], progress)
+        faults += _unknown_files(path, manifest["files"])
+    faults += _limited(_part_faults(path))
     schema, schema_faults = _validated(path, SCHEMA, "schema.schema.json")
     faults += schema_faults
     if manifest is None or schema is None:
@@ -96,7 +98,7 @@ def _validated(path: Path, file: str, schema_name: str) -> tuple[dict[str, Any] 
 
 
 def _file_faults(path: Path, entries: dict[str, Any], progress: Progress | None) -> Iterator[Fault]:
-    """Files that are missing, changed, unknown, or no plain files."""
+    """Files that are missing, changed, or no plain files."""
     total = sum(entry["bytes"] for entry in entries.values())
     done = 0
     for file, entry in entries.items():
@@ -111,18 +113,34 @@ def _file_faults(path: Path, entries: dict[str, Any], progress: Progress | None)
             yield Fault(file, None, f"cannot be read: {error.strerror}")
             continue
         if size != entry["bytes"]:
-            yield Fault(file, None, f"has {size} bytes, but the manifest says {entry['bytes']}")
+            yield Fault(file, None, f"has {size} bytes, but {entry['bytes']} were written")
         elif digest != entry["sha256"]:
-            yield Fault(file, None, "the sha256 is not the manifest's: the file was changed")
+            yield Fault(file, None, "the sha256 is not that of what was written: the file was changed")
         done += size
         if progress is not None:
             progress("hashes", done, total)
+
+
+def _unknown_files(path: Path, entries: dict[str, Any]) -> Iterator[Fault]:
     for top in ("files", "queries"):
         for folder, folders, names in os.walk(path / top):
             for name in (*names, *(each for each in folders if (Path(folder) / each).is_symlink())):
                 file = (Path(folder) / name).relative_to(path).as_posix()
                 if file not in entries:
                     yield Fault(file, None, "not in the manifest")
+
+
+def _part_faults(path: Path) -> Iterator[Fault]:
+    """What was changed in the parts of the index that lie in the export; see `exporter.index.place`."""
+    for sums in sorted((path / OFFSETS).parent.glob(f"*/{SUMS}")):
+        name = sums.parent.relative_to(path).as_posix()
+        try:
+            entries = {f"{name}/{file}": entry for file, entry in orjson.loads(sums.read_bytes()).items()}
+            found = list(_file_faults(path, entries, None))
+        except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+            found = [Fault(f"{name}/{SUMS}", None, f"cannot be read: {error}")]
+        for fault in found:
+            yield Fault(fault.file, None, f"{fault.message}; remove {name}, and it is made anew")
 
 
 class _Figure(NamedTuple):

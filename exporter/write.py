@@ -60,7 +60,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
     nodes = NodeFiles(files, candidates, source.node_types)
     for node in source.nodes():
         nodes.add(node)
-    nodes.finish(folder / "index")
+    index = nodes.finish(folder)
     edges = EdgeFiles(files, nodes.type_ids, source.relations)
     for block in source.edges():
         edges.add(block)
@@ -73,6 +73,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
         "relations": edges.relations(nodes.type_names),
     }
     written = {f"{FILES}/{path}": entry for path, entry in sorted({**nodes.written, **edges.written}.items())}
+    written |= index
     written[SCHEMA] = _written(folder / SCHEMA, pretty(schema))
     written[DATA_FORMAT] = _written(folder / DATA_FORMAT, data_format(files, schema).encode())
 

@@ -20,18 +20,20 @@ ARCHITECTURES = ("x86_64", "aarch64")
 FLAGS = ("-static", "-O2", "-s", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fno-sanitize=all")
 
 
-def build(program: str, architecture: str, folder: Path) -> Path:
-    """Compile for one architecture. Raises subprocess.CalledProcessError with the compiler's words on stderr."""
+def build(program: str, architecture: str, folder: Path, cache: Path) -> Path:
+    """Compile for one architecture. Raises subprocess.CalledProcessError with the compiler's words on stderr.
+
+    In `cache` the compiler keeps what it made of the C library. One at a time may use it: two that fill a shared one
+    can wait for each other for ever.
+    """
     sources = Path(__file__).parent / program
     target = folder / f"{program}-{architecture}"
     # File names without a folder, so that no path gets into the binary.
     names = sorted(path.name for path in sources.glob("*.c"))
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-musl"]
-    # A cache of its own: two compilers that fill a shared one at the same time can wait for each other for ever.
-    with tempfile.TemporaryDirectory() as cache:
-        own = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
-        command = [*compiler, *FLAGS, "-o", str(target.resolve()), *names]
-        subprocess.run(command, cwd=sources, env={**os.environ, **own}, check=True)
+    own = {"ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}
+    command = [*compiler, *FLAGS, "-o", str(target.resolve()), *names]
+    subprocess.run(command, cwd=sources, env={**os.environ, **own}, check=True)
     target.chmod(0o755)
     return target
 
@@ -39,9 +41,10 @@ def build(program: str, architecture: str, folder: Path) -> Path:
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "bin"
     folder.mkdir(parents=True, exist_ok=True)
-    for program in PROGRAMS:
+    with tempfile.TemporaryDirectory() as cache:
         for architecture in ARCHITECTURES:
-            build(program, architecture, folder)
+            for program in PROGRAMS:
+                build(program, architecture, folder, Path(cache))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Where a part of the index lies: inside the export, or in the user's cache where the export can't be written.
 
 A part is a folder whose name ends with a key made of the export's digest, so it is never out of date: an export that
-was changed has other parts. It appears complete or not at all, and processes that want the same one build it once.
+was changed has other parts. It appears complete or not at all, and processes that want the same one build it once. Its
+file `sums.json` has the size and hash of each of the others, by which `harness check` finds what was changed since.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from exporter.folder import make_readable, new_folder
+from exporter.layout import SUMS, pretty
 from exporter.read import Export
 from exporter.source import Progress
 
@@ -51,7 +53,7 @@ def part(
     with new_folder(place, waiting) as folder:
         if folder is not None:
             build(folder)
-            _sync_files(folder)
+            _seal(folder)
             if place.parent == own:
                 make_readable(folder)
     if place.parent == own:
@@ -63,11 +65,18 @@ def _user_cache() -> Path:
     return platformdirs.user_cache_path(_APP) / "index"
 
 
-def _sync_files(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+def _seal(folder: Path) -> None:
+    """Put every file on disk and write down what it holds."""
+    sums = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            sums[path.relative_to(folder).as_posix()] = {"bytes": file.tell(), "sha256": digest}
+    with (folder / SUMS).open("xb") as file:
+        file.write(pretty(sums))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _remove_old(folder: Path, name: str, keep: Path) -> None:

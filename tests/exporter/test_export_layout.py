@@ -144,7 +144,7 @@ def test_manifest_names_every_file_with_its_hash(export: Export) -> None:
             "bytes": path.stat().st_size,
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         }
-        for top in ("files", "queries")
+        for top in ("files", "queries", "index")
         for path in (export.path / top).rglob("*")
         if path.is_file()
     }

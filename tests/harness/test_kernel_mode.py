@@ -17,6 +17,7 @@ from harness.ledger import read_ledger
 from harness.messages import ToolCall
 from harness.modes import load_mode
 from harness.replay_run import plan_replay, replay_run
+from harness.runfiles import read_manifest
 from harness.schemas import check_run
 from harness.settings import parse_assignments
 from harness.view.trajectory import Items, read_index
@@ -99,13 +100,13 @@ def test_what_python_defines_stays_and_everything_tells_of_it(done: Path, kind: 
     assert f"{LOAD}\n" in shown
     assert "Python has ended: the next call starts it anew" in shown
     index = read_index(path)
-    items = [Items(index, 2522).item(number) for number in range(len(index.lines))]
+    items = [Items(index, 2522, 2000).item(number) for number in range(len(index.lines))]
     code = next(item for item in items if item["type"] == "result")["arguments"][0]
     assert code[0] == "code" and "code" in code[2]
 
     (line,) = audit_run(done).part.attempts
     assert line.programs == 10, "each call's code is a program, but those that could not be run and reruns"
-    facts = walk(Job(record.trajectory, record, True, (851,)), context_of(done, 2522, None))
+    facts = walk(Job(record.trajectory, record, True, (851,)), context_of(done, read_manifest(done), None))
     assert {call.kind for call in facts.calls if call.tool == "python"} == {"python"}
     assert "node_scan" in facts.calls[0].programs[0].classes
     assert facts.hit

@@ -90,7 +90,7 @@ def test_one_program_is_run_and_everything_tells_of_it(done: Path, kind: Backend
 
     (path,) = done.glob("trajectories/*/*.jsonl")
     index = read_index(path)
-    items = [Items(index, 2522).item(number) for number in range(len(index.lines))]
+    items = [Items(index, 2522, 2000).item(number) for number in range(len(index.lines))]
     runs = [item for item in items if item["type"] == "program_run"]
     assert [(item["arguments"], item["refused"], item["turn"]) for item in runs] == [
         ("-c 'raise SystemExit(4)'", False, 2),

@@ -72,7 +72,7 @@ def test_one_graph_under_two_names_is_one_graph(tmp_path: Path, graphs: dict[str
 def test_folders_without_runs_are_the_users_mistake(tmp_path: Path, graphs: dict[str, Export]) -> None:
     with pytest.raises(UserError, match="holds no runs"):
         find_runs(tmp_path)
-    with pytest.raises(UserError, match="not a run folder"):
+    with pytest.raises(UserError, match="there is no folder"):
         find_runs(tmp_path / "missing")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "manifest.json").write_text("{}")
