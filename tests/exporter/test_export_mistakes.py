@@ -88,7 +88,7 @@ def refused(folder: Path, nodes: tuple[str, str | bytes], edges: tuple[str, str 
         ("n.tsv", CSV.replace(",", "\t").encode() + b"b\tt\n\xe4\tt\tB\t1\n", "n.tsv: line 4: not UTF-8 (byte 0xe4)"),
         ("n.tsv", "\n", "n.tsv: the file is empty"),
         ("n.xlsx", CSV, "n.xlsx: cannot tell the format from the name"),
-        ("n.jsonl.gz", gzip.compress(NODE.encode() * 99)[:-20], "n.jsonl.gz: damaged gzip data"),
+        ("n.jsonl.gz", gzip.compress(NODE.encode() * 99, mtime=0)[:-20], "n.jsonl.gz: damaged gzip data"),
         ("n.csv.gz", b"\x1f\x8b" + CSV.encode(), "n.csv.gz: damaged gzip data"),
     ],
 )

@@ -61,7 +61,7 @@ def test_numpy_scalars_become_plain_values(protocol: int, module: str) -> None:
         np.arange(3), np.datetime64("2020"), np.complex128(1), range(3), Path("x"), os.system, print, ValueError("x"),
         complex(1, 2), {frozenset({1}): object()},
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_anything_else_is_refused_by_name(value: Any) -> None:
     with pytest.raises(ExportError, match=r"^node_info\.pkl: (refused, since it asks for \w|cannot be read)") as caught:

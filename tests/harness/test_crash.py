@@ -29,7 +29,8 @@ ROOT = Path(__file__).parents[2]
 
 def start(export: Export, out: Path, url: str, *more: str) -> subprocess.Popen[bytes]:
     """The run as a user starts it."""
-    command = [sys.executable, "-m", "harness", "run", "--graph", str(export.path), "--mode", "files"]
+    command = ["env", "--default-signal=INT,TERM,HUP"]  # whoever started the tests may have had them ignored
+    command += [sys.executable, "-m", "harness", "run", "--graph", str(export.path), "--mode", "files"]
     command += ["--model", "scripted-model", "--base-url", url, "--sandbox", "bwrap", "--workers", "2"]
     command += ["--limit", str(QUESTIONS), "--out", str(out), *more]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
