@@ -35,7 +35,7 @@ _INTEGERS = {
 }  # fmt: skip
 _UNTYPED = "resource"
 _TYPES = "types"
-_ANONYMOUS = re.compile("[0-9a-f]{32}")
+_ANONYMOUS = re.compile("[a-f][0-9a-f]{23,31}")  # up to 128 random bits, without leading zeros
 _FORMATS = {".nt": "N_TRIPLES", ".ttl": "TURTLE", ".turtle": "TURTLE"}
 
 

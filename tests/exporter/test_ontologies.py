@@ -181,6 +181,11 @@ instance_of: A:1 ! a
 
 
 class TestRdf:
+    def test_nodes_without_a_label_are_numbered(self, tmp_path: Path) -> None:
+        (tmp_path / "g.ttl").write_text("<http://ex.org/a> <http://ex.org/likes> [] .\n" * 300, encoding="utf-8")
+        export = export_rdf([tmp_path / "g.ttl"], tmp_path / "out")
+        assert {target for _, _, target in edges(export)} == {f"_:anonymous{number}" for number in range(300)}
+
     def test_types_labels_literals_and_edges(self, tmp_path: Path) -> None:
         (tmp_path / "g.ttl").write_text(TURTLE, encoding="utf-8")
         export = export_rdf([tmp_path / "g.ttl"], tmp_path / "out")

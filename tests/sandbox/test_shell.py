@@ -72,7 +72,7 @@ def test_keys_that_mean_something(terminal: pexpect.spawn) -> None:
     terminal.send("\x1a")  # Ctrl-Z
     terminal.expect("Stopped")
     terminal.expect(PROMPT)
-    terminal.sendline("kill %1; echo é中")
+    terminal.sendline("kill -KILL %1; wait %1; echo é中")  # else Ctrl-D may come before it is gone
     terminal.expect("é中\r\n")
     terminal.send("\x04")
     terminal.expect("left with [0-9]+\r\n")

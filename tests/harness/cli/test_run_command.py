@@ -409,7 +409,11 @@ class TestMistakes:
         schema = graph.files / "schema.json"
         text = schema.read_text("utf-8")
         schema.write_text(text.replace("paper", "papre"), encoding="utf-8")
-        mistake(run("--graph", str(graph.path)), "files/schema.json: the sha256 is not that of what was written", "harness check")
+        mistake(
+            run("--graph", str(graph.path)),
+            "files/schema.json: the sha256 is not that of what was written",
+            "harness check",
+        )
         schema.write_text(text[:-5], encoding="utf-8")
         mistake(run("--graph", str(graph.path)), "schema.json", "")
         assert not (tmp_path / "run").exists()
