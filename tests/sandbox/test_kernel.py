@@ -250,6 +250,10 @@ def test_the_output_of_subprocesses_is_the_calls(both: tuple[Sandbox, Kernel]) -
 # What the code starts
 
 
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+
+
 def test_what_it_starts_is_stopped_between_calls_and_ends_with_it(fresh: Kernel) -> None:
     ticking = "import itertools, threading, time\ncount = 0\ndef tick():\n    global count\n"
     ticking += "    while True:\n        count += 1\n        time.sleep(0.001)\n"
@@ -257,8 +261,7 @@ def test_what_it_starts_is_stopped_between_calls_and_ends_with_it(fresh: Kernel)
     said(fresh, "import subprocess\nchild = subprocess.Popen(['sleep', '123456789'])")
     wait_until(lambda: bool(sleepers("123456789")))
     before = int(said(fresh, "count"))
-    stopped = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in sleepers("123456789")]
-    assert stopped == ["T"]
+    wait_until(lambda: [state(pid) for pid in sleepers("123456789")] == ["T"])  # the signal is on its way
     assert int(said(fresh, "time.sleep(0.1); count")) > before
     assert said(fresh, "child.poll()") == ""
     run(fresh, "import os; os._exit(3)")
