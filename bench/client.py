@@ -26,7 +26,8 @@ from bench.sandbox import available
 from exporter import Export, biogo_sources, export_tables
 from exporter.index import Index
 from harness.accounting import Account
-from harness.kb.attempt import TOOLS, serve_graph
+from harness.kb import TOOLS
+from harness.kb.attempt import serve_graph
 from harness.kb.server import FOLDER
 from harness.messages import ToolCall
 from harness.modes import Neighbors, Output

@@ -44,7 +44,7 @@ class Received:
         messages = self.messages
         if "messages" in self.body:
             return 1 + len([m for m in messages if m.get("role") == "assistant"])
-        said = [m.get("role") != "user" and m.get("type") != _OUTPUT for m in messages]  # one reply is many items
+        said = [bool(m.get("role") != "user" and m.get("type") != _OUTPUT) for m in messages]  # one reply is many items
         return 1 + sum(now and not before for before, now in itertools.pairwise([False, *said]))
 
     @property

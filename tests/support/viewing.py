@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -38,9 +39,7 @@ def viewing(*runs: Path) -> Iterator[ViewServer]:
             thread.join()
 
 
-def fetch(
-    url: str, headers: Mapping[str, str] | None = None, method: str = "GET"
-) -> tuple[int, Mapping[str, str], bytes]:
+def fetch(url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> tuple[int, Message, bytes]:
     """Status, headers and body of an answer, whatever the status."""
     request = urllib.request.Request(url, headers=dict(headers or {}), method=method)
     try:
