@@ -30,7 +30,7 @@ def parse(data: bytes) -> Elf | None:
         return None
     try:
         return _parse(data)
-    except (struct.error, ValueError):
+    except (struct.error, ValueError, OverflowError):  # the last for a place beyond all memory
         return None
 
 

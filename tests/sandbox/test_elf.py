@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandbox.elf import parse, shared_libraries, system_folders
@@ -52,6 +52,7 @@ def test_files_that_are_no_elf_need_nothing(tmp_path: Path) -> None:
     assert shared_libraries([text, empty], [Path("/usr/lib")]) == []
 
 
+@example(cut=0, at=39, byte=128)
 @given(cut=st.integers(0, 600), at=st.integers(0, 600), byte=st.integers(0, 255))
 def test_a_damaged_file_is_none_or_needs_something_else(cut: int, at: int, byte: int) -> None:
     data = bytearray(library())
