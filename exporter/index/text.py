@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -33,6 +33,11 @@ _ANALYZER = "words"
 _MOST_TERMS = 1_000  # different words of a query that count
 _LONGEST_WORD = 255  # bytes
 _WIDER = 8
+_FEW_POSTINGS = 300_000  # of a query: all are gone through, in two milliseconds
+_SAMPLE = 30_000  # postings that are gone through to learn what the best score at least
+_MOST_LOOKED_UP = 12  # terms
+_LOOK_UP = 4  # what one costs, in postings gone through
+_ROUNDING = 1 + 1e-5  # of sums of 32-bit floats
 _REMOVALS = 5
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
@@ -51,6 +56,15 @@ class Hits(NamedTuple):
     best: list[Hit]
 
 
+class _Term(NamedTuple):
+    """A word of a query in one of the fields, how often the query has it, and how many nodes do."""
+
+    postings: int
+    field: str
+    word: str
+    times: int
+
+
 class TextIndex:
     """Searches. The index is memory-mapped, and shared by processes. Safe to use from several threads."""
 
@@ -64,18 +78,24 @@ class TextIndex:
             raise ExportError(f"damaged index {folder}: {error}", "remove that folder; it is made again") from error
         self._schema = index.schema
         self._analyzer = _analyzer()
+        self._highest: dict[tuple[str, str], float] = {}
 
-    def search(self, text: str, k: int, among: NDArray[np.integer] | None = None) -> Hits:
-        """The `k` nodes that match `text` best, of all or of those in `among`; none where no word of it occurs.
+    def search(self, text: str, k: int) -> list[Hit]:
+        """The `k` nodes that match `text` best, best first, equal ones by id; none where no word of it occurs.
 
         A node matches with any of the words; a word that stands twice in `text` counts twice.
         """
-        query = self._query(text)
-        if query is None or k < 1 or (among is not None and not len(among)):
+        terms = self._terms(text)
+        if not terms or k < 1:
+            return []
+        return self._best(lambda limit: self._any_of_best(terms, limit), k, count=False).best
+
+    def search_among(self, text: str, k: int, among: NDArray[np.integer]) -> Hits:
+        """The same of the nodes in `among`, by their scores in the whole graph, and how many match."""
+        terms = self._terms(text)
+        if not terms or k < 1 or not len(among):
             return Hits(0, [])
-        if among is not None:
-            query = Query.boolean_query([(Occur.Must, self._one_of(among, 0.0)), (Occur.Must, query)])
-        return self._best(query, k)
+        return self._best_among(among, self._any_of(terms), k)
 
     def holding(
         self, wanted: Sequence[Sequence[str] | NDArray[np.integer]], k: int, among: NDArray[np.integer]
@@ -89,10 +109,7 @@ class TextIndex:
         if k < 1 or not len(among):
             return Hits(0, [])
         clauses = [(Occur.Should, self._holders(one)) for one in wanted]
-        query = Query.boolean_query(
-            [(Occur.Must, self._one_of(among, 0.0)), (Occur.Must, Query.boolean_query(clauses))]
-        )
-        return self._best(query, k)
+        return self._best_among(among, Query.boolean_query(clauses), k)
 
     def _holders(self, wanted: Sequence[str] | NDArray[np.integer]) -> Query:
         """A query for one of the things that are wanted; whoever has it scores 1."""
@@ -106,17 +123,24 @@ class TextIndex:
     def _one_of(self, nodes: NDArray[np.integer], score: float) -> Query:
         return Query.const_score_query(Query.term_set_query(self._schema, _ID, nodes.tolist()), score)
 
-    def _best(self, query: Query, k: int) -> Hits:
-        total, hits = self._collect(query, k)
-        while hits and len(hits) < total and self._tied_at_the_end(hits, k):
-            total, hits = self._collect(query, len(hits) * _WIDER)
+    def _best_among(self, among: NDArray[np.integer], query: Query, k: int) -> Hits:
+        inside = Query.boolean_query([(Occur.Must, self._one_of(among, 0.0)), (Occur.Must, query)])
+        return self._best(lambda _: inside, k, count=True)
+
+    def _best(self, query_for: Callable[[int], Query], k: int, *, count: bool) -> Hits:
+        """The best `k`, given the query for a number of nodes; counting goes through all that match."""
+        limit = min(k, self._searcher.num_docs)
+        total, hits = self._collect(query_for(limit), limit, count)
+        while len(hits) == limit < self._searcher.num_docs and self._tied_at_the_end(hits, k):
+            limit = min(limit * _WIDER, self._searcher.num_docs)
+            total, hits = self._collect(query_for(limit), limit, count)
         return Hits(total, sorted(hits, key=lambda hit: (-hit.score, hit.node))[:k])
 
-    def _collect(self, query: Query, limit: int) -> tuple[int, list[Hit]]:
-        result = self._searcher.search(query, min(limit, self._searcher.num_docs), count=True)
+    def _collect(self, query: Query, limit: int, count: bool) -> tuple[int, list[Hit]]:
+        result = self._searcher.search(query, limit, count=count)
         ids = self._searcher.fast_field_values(_ID, [address for _, address in result.hits])
         hits = [Hit(int(node or 0), score) for node, (score, _) in zip(ids, result.hits, strict=True)]
-        return result.count, hits  # type: ignore[attr-defined]  # missing in tantivy's stubs
+        return result.count or 0, hits  # type: ignore[attr-defined]  # missing in tantivy's stubs
 
     def _tied_at_the_end(self, hits: list[Hit], k: int) -> bool:
         """Whether nodes beyond `hits` may belong to the best `k` because their score is as good.
@@ -125,14 +149,62 @@ class TextIndex:
         """
         return self._searcher.num_segments > 1 and len(hits) >= k and hits[-1].score == hits[k - 1].score
 
-    def _query(self, text: str) -> Query | None:
+    def _terms(self, text: str) -> list[_Term]:
+        """What of `text` occurs anywhere, the most frequent first."""
         words = Counter(self._analyzer.analyze(text.encode("utf-8", "replace").decode()))
-        clauses = []
-        for word, times in islice(words.items(), _MOST_TERMS):
-            for field in _FIELDS:
-                term = Query.term_query(self._schema, field, word, index_option="freq")
-                clauses.append((Occur.Should, term if times == 1 else Query.boost_query(term, float(times))))
-        return Query.boolean_query(clauses) if clauses else None
+        terms = [
+            _Term(self._searcher.doc_freq(field, word), field, word, times)
+            for word, times in islice(words.items(), _MOST_TERMS)
+            for field in _FIELDS
+        ]
+        return sorted((term for term in terms if term.postings), reverse=True)
+
+    def _any_of(self, terms: Sequence[_Term]) -> Query:
+        return Query.boolean_query([(Occur.Should, self._query(term)) for term in terms])
+
+    def _any_of_best(self, terms: Sequence[_Term], limit: int) -> Query:
+        """A query whose best `limit` nodes are those of `_any_of`, and that goes through fewer.
+
+        A node with frequent words alone can't be among the best where enough others score more than these words can
+        together: they are then only looked up at the nodes that hold another word (MaxScore: Turtle and Flood,
+        Query evaluation: strategies and optimizations, 1995). tantivy's own pruning isn't used by its Python package.
+        """
+        looked_up = range(min(len(terms), _MOST_LOOKED_UP + 1))
+        costs = [sum(term.postings for term in terms[count:]) * (1 + count * _LOOK_UP) for count in looked_up]
+        if costs[0] < _FEW_POSTINGS or costs[0] == min(costs):
+            return self._any_of(terms)
+        unable = self._unable_alone(terms[:_MOST_LOOKED_UP], self._least_of_best(terms, limit))
+        count = costs.index(min(costs[: unable + 1]))
+        query = self._any_of(terms[count:])
+        for term in reversed(terms[:count]):
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Should, self._query(term))])
+        return query
+
+    def _least_of_best(self, terms: Sequence[_Term], limit: int) -> float:
+        """What the best `limit` nodes score at least, by the rarest terms."""
+        gone_through = np.cumsum([term.postings for term in reversed(terms)])
+        count = max(1, int(np.searchsorted(gone_through, _SAMPLE, "right")))
+        hits = self._searcher.search(self._any_of(terms[-count:]), limit, count=False).hits
+        return hits[-1][0] if len(hits) == limit else 0.0
+
+    def _unable_alone(self, terms: Sequence[_Term], least: float) -> int:
+        """How many of the first of `terms` together score less than `least` anywhere."""
+        together = 0.0
+        for count, term in enumerate(terms):
+            together += self._highest_score(term)
+            if together * _ROUNDING >= least:
+                return count
+        return len(terms)
+
+    def _highest_score(self, term: _Term) -> float:
+        key = term.field, term.word
+        if key not in self._highest:
+            self._highest[key] = self._searcher.search(self._query(term._replace(times=1)), 1, count=False).hits[0][0]
+        return self._highest[key] * term.times
+
+    def _query(self, term: _Term) -> Query:
+        query = Query.term_query(self._schema, term.field, term.word, index_option="freq")
+        return query if term.times == 1 else Query.boost_query(query, float(term.times))
 
 
 class TextWriter:

@@ -67,8 +67,7 @@ def _search_in_graph(graph: Graph) -> GraphTool:
     def run(arguments: Mapping[str, Any], cap: int) -> Observation:
         query = arguments["query"]
         size = min(int(arguments.get("size", _SEARCH_DEFAULT)), SEARCH_MOST)
-        best = graph.index.text.search(query, size).best
-        return search_results(graph, query, best, len(best), cap)
+        return search_results(graph, query, graph.index.text.search(query, size), cap)
 
     return GraphTool(spec, run)
 

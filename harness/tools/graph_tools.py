@@ -67,7 +67,7 @@ def _search(graph: Graph) -> GraphTool:
     def run(arguments: Mapping[str, Any], cap: int) -> Observation:
         query = arguments["query"]
         hits = graph.index.text.search(query, int(arguments.get("k", _SEARCH_DEFAULT)))
-        return search_results(graph, query, hits.best, hits.total, cap)
+        return search_results(graph, query, hits, cap)
 
     return GraphTool(spec, run)
 

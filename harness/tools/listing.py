@@ -30,8 +30,8 @@ def one_line(text: str) -> str:
     return text if len(text) <= _NAME else f"{text[:_NAME]}..."
 
 
-def search_results(graph: Graph, query: str, hits: Sequence[Hit], total: int, cap: int) -> Observation:
-    """The hits of a search in the whole graph, of `total` in all."""
+def search_results(graph: Graph, query: str, hits: Sequence[Hit], cap: int) -> Observation:
+    """The hits of a search in the whole graph. How many more nodes match isn't told, as in ARK."""
     if not hits:
         return Observation(f"No nodes found for query: '{one_line(query)}'")
     plural = "s" if len(hits) != 1 else ""
@@ -40,7 +40,7 @@ def search_results(graph: Graph, query: str, hits: Sequence[Hit], total: int, ca
         entry = f"{label(graph, hit.node)} ({graph.type_of(hit.node)}) - Score: {hit.score:.3f}"
         context = _context(query, document)
         entries.append(f"{entry}\n    Context: {context}" if context else entry)
-    return _fitted(f"Found {len(hits)} node{plural} for query: '{one_line(query)}':", entries, total, cap)
+    return _fitted(f"Found {len(hits)} node{plural} for query: '{one_line(query)}':", entries, len(hits), cap)
 
 
 def neighborhood_results(graph: Graph, node: int, filters: Mapping[str, str], found: Found, cap: int) -> Observation:

@@ -98,7 +98,7 @@ def _holders(graph: Graph, nodes: NDArray[np.int32], word: str, parts: list[str]
 
 
 def _by_bm25(graph: Graph, neighbors: NDArray[np.int32], query: str, k: int) -> Found:
-    hits = graph.index.text.search(query, k, neighbors)
+    hits = graph.index.text.search_among(query, k, neighbors)
     return Found(hits.total, [hit.node for hit in hits.best])
 
 

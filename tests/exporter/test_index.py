@@ -22,7 +22,7 @@ from exporter import Export
 from exporter.index import Index
 told = []
 index = Index.open(Export.open(Path(sys.argv[1])), Path(sys.argv[2]), lambda *step: told.append(step[0]))
-print(index.labels.name(1), index.text.search("shells", 5).best[0].node, index.adjacency.neighbors(0).tolist(), *told)
+print(index.labels.name(1), index.text.search("shells", 5)[0].node, index.adjacency.neighbors(0).tolist(), *told)
 """
 
 
@@ -37,7 +37,7 @@ def test_what_it_says_of_nodes(biogo: Export, tmp_path: Path) -> None:
         node = record["node_id"]
         assert index.labels.name(node) == record["name"]
         assert types[index.labels.types[node]] == record["node_type"]
-    best = index.text.search("mitochondrial transport", 3).best
+    best = index.text.search("mitochondrial transport", 3)
     assert index.labels.name(best[0].node) == "mitochondrial transport"
 
 
@@ -54,8 +54,8 @@ def test_documents_and_names_of_any_kind(tmp_path: Path) -> None:
     ]
     assert index.labels.name(0) == "Näme\n2"
     assert index.labels.name(1) == ""
-    assert [hit.node for hit in index.text.search("DEEP", 5).best] == [0]
-    assert [hit.node for hit in index.text.search("näme", 5).best] == [0]
+    assert [hit.node for hit in index.text.search("DEEP", 5)] == [0]
+    assert [hit.node for hit in index.text.search("näme", 5)] == [0]
 
 
 def test_it_is_built_once_inside_the_export(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_programs_that_call_the_graph_tools(tmp_path: Path, export: Export, bwra
     code = "import sys; sys.path.insert(0, '/attempt'); import kbtools; kb = kbtools.Client('/attempt/kb.sock')"
     command = f"python3 -c \"{code}; print(kb.search('{query}', k=1))\""
     found = Graph(export, Index.open(export)).index.text.search(query, 1)
-    expected = search_results(Graph(export, Index.open(export)), query, found.best, found.total, 9_999).text
+    expected = search_results(Graph(export, Index.open(export)), query, found, 9_999).text
     run = make_audited_run(
         tmp_path / "run",
         export,

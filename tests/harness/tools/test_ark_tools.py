@@ -67,7 +67,7 @@ def test_ablations_take_parameters_away(graph: Graph, settings: Neighbors, left:
 def test_search_in_graph(graph: Graph, tools: dict[str, Tool]) -> None:
     assert call(tools, "search_in_graph", query="nausea").text == (
         f"Found 1 node for query: 'nausea':\n\n[4] Migraine with aura (disease) - Score:"
-        f" {graph.index.text.search('nausea', 1).best[0].score:.3f}\n"
+        f" {graph.index.text.search('nausea', 1)[0].score:.3f}\n"
         "    Context: ...xt: Recurring headache: pain, **nausea**."
     )
     assert call(tools, "search_in_graph", query="zzz").text == "No nodes found for query: 'zzz'"
