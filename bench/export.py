@@ -142,7 +142,7 @@ def nodes(count: int) -> dict[str, float]:
         files = NodeFiles(folder, None)
         for node in made:
             files.add(node)
-        files.finish(folder / "index")
+        files.finish(folder)
 
     works = (("ours", ours), ("plain", plain), ("ready", bytes_only), ("export", whole_export))
     return {name: cpu_seconds(work) for name, work in works}

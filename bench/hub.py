@@ -66,8 +66,8 @@ def hub(neighbors: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         export = write_export(Hub(neighbors), Path(name) / "hub")
         graph = Graph(export, Index.open(export))
-        records = [export.node(node) for node in range(1, 2_000)]
-        often, seldom = (records[place]["name"].split()[place % 5] for place in (1, 1_500))
+        names = [str(export.node(node)["name"]).split() for node in (2, neighbors * 3 // 4)]
+        often, seldom = (words[place] for words, place in zip(names, (1, 0), strict=True))
         shards = sorted((export.files / "nodes").iterdir())
         print(f"{neighbors:,} neighbours, {sum(path.stat().st_size for path in shards) / 1e6:.0f} MB of records, CPU s")
         print(f"  reading the bytes alone      {spent(lambda: [path.read_bytes() for path in shards]):.3f}")

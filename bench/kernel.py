@@ -36,7 +36,7 @@ for path in sorted(glob.glob("/graph/edges/*.tsv")):
 
 def two_steps(start):
     found = set()
-    for near in around[start]:
+    for near in around.get(start, ()):
         found.update(around[near])
     return len(found)
 """

@@ -1,8 +1,8 @@
 """What the harness itself costs: CPU per turn late in a long attempt, wall time of many attempts at once, memory.
 
-    python -m bench.loop cpu            200 turns with results of 20,000 characters, five attempts
-    python -m bench.loop throughput     64 questions of 10 turns, 32 workers, a model that answers after 0.5 s
-    python -m bench.loop memory         500 questions
+    python -m bench.loop cpu [--attempts 5]            200 turns with results of 20,000 characters
+    python -m bench.loop throughput [--questions 64]   10 turns, half as many workers, a model that answers after 0.5 s
+    python -m bench.loop memory [--questions 500]
 
 The model is a loopback endpoint in another process, the sandbox's commands are other processes too, so CPU time is the
 harness's own, the SDK included. `--sandbox docker` needs a daemon.
@@ -121,12 +121,12 @@ def config(kind: str, url: str, questions: int, workers: int, *settings: str) ->
         )
 
 
-def cpu(kind: str) -> None:
+def cpu(kind: str, attempts: int) -> None:
     """CPU per turn of long attempts: all turns, and early against late ones."""
     command = "head -c 20000 /dev/urandom | base64 -w 99 | head -c 19900"
     spent: list[list[float]] = []
     sizes: list[list[int]] = []
-    for _ in range(5):
+    for _ in range(attempts):
         with endpoint(201, 0.0, command) as url, config(kind, url, 1, 1, "limits.turns=300") as run:
             clocked = Clocked(run.backbone)  # type: ignore[arg-type]
             execute(replace(run, backbone=clocked), Quiet())
@@ -142,26 +142,31 @@ def cpu(kind: str) -> None:
     print(f"  late / early: median {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
-def throughput(kind: str) -> None:
-    """Wall time of 64 questions against the ideal."""
-    with endpoint(10, 0.5, "true") as url, config(kind, url, 64, 32) as run:
+def throughput(kind: str, questions: int) -> None:
+    """Wall time of all questions against the ideal."""
+    workers = questions // 2
+    with endpoint(10, 0.5, "true") as url, config(kind, url, questions, workers) as run:
         listener = Quiet()
         start = time.monotonic()
         execute(run, listener)
         wall = time.monotonic() - start
-    ideal = 64 * 10 * 0.5 / 32
-    print(f"64 questions of 10 turns, 32 workers, {kind}: {wall:.1f} s, ideal {ideal:.0f} s, ratio {wall / ideal:.2f}")
+    ideal = questions * 10 * 0.5 / workers
+    print(f"{questions} questions of 10 turns, {workers} workers, {kind}: {wall:.1f} s, ideal {ideal:.0f} s,", end="")
+    print(f" ratio {wall / ideal:.2f}")
 
 
-def memory(kind: str) -> None:
-    """Resident memory over 500 questions."""
+def memory(kind: str, questions: int) -> None:
+    """Resident memory over all questions."""
+    fifth = questions // 5
     command = "head -c 20000 /dev/urandom | base64 -w 99 | head -c 19900"
-    with endpoint(4, 0.0, command) as url, config(kind, url, 500, 8) as run:
+    with endpoint(4, 0.0, command) as url, config(kind, url, questions, 8) as run:
         listener = Quiet()
         execute(run, listener)
-    early, late = (listener.memory[n] / 2**20 for n in (99, -1))
+    early, late = (listener.memory[n] / 2**20 for n in (fifth - 1, -1))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"500 questions, {kind}: {early:.0f} MiB after 100, {late:.0f} MiB after 500, peak {peak:.0f} MiB")
+    print(
+        f"{questions} questions, {kind}: {early:.0f} MiB after {fifth}, {late:.0f} MiB at the end, peak {peak:.0f} MiB"
+    )
     print(f"  ratio {late / early:.2f}, threads left {threading.active_count()}")
 
 
@@ -176,11 +181,18 @@ def main() -> None:
     parser.add_argument("what", choices=["cpu", "throughput", "memory", "serve"])
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--sandbox", default="bwrap")
+    parser.add_argument("--attempts", type=int, default=5)
+    parser.add_argument("--questions", type=int, help="at least 5")
     options = parser.parse_args()
     if options.what == "serve":
         serve(int(options.rest[0]), float(options.rest[1]), options.rest[2])
     else:
-        {"cpu": cpu, "throughput": throughput, "memory": memory}[options.what](options.sandbox)
+        work, count = {
+            "cpu": (cpu, options.attempts),
+            "throughput": (throughput, options.questions or 64),
+            "memory": (memory, options.questions or 500),
+        }[options.what]
+        work(options.sandbox, count)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def _requests(count: int) -> dict[str, Callable[[Any], Any]]:
     return {
         "runs": lambda server: ask(server, "runs"),
         "first page of the list": lambda server: ask(server, "questions"),
-        "a page near its end": lambda server: ask(server, "questions", **{"from": count - 100}),
+        "a page near its end": lambda server: ask(server, "questions", **{"from": max(0, count - 100)}),
         "a search in questions": lambda server: ask(server, "questions", text=f"about {count - 1}?"),
         "an attempt's head": lambda server: ask(server, "attempt", **one()),
         "an attempt's first events": lambda server: ask(server, "items", **one()),
