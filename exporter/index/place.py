@@ -53,7 +53,7 @@ def part(
     with new_folder(place, waiting) as folder:
         if folder is not None:
             build(folder)
-            _seal(folder)
+            seal(folder)
             if place.parent == own:
                 make_readable(folder)
     if place.parent == own:
@@ -65,7 +65,7 @@ def _user_cache() -> Path:
     return platformdirs.user_cache_path(_APP) / "index"
 
 
-def _seal(folder: Path) -> None:
+def seal(folder: Path) -> None:
     """Put every file on disk and write down what it holds."""
     sums = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
