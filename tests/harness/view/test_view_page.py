@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -228,3 +230,47 @@ def test_two_runs_side_by_side(
     page.go_back()
     page.wait_for_selector(".panes.one section.turn")
     assert watch.found == []
+
+
+# Events that only some modes have, and what the page says of them.
+RARE: list[tuple[dict[str, Any], str]] = [
+    (
+        {
+            "type": "client_call", "name": "search", "arguments": {"query": "<b>x"}, "program": "find.py",
+            "characters": 70, "seconds": 0.1, "error": True,
+        },
+        'search {"query":"<b>x"} error70 characters, 0.1 s, called by find.py',
+    ),
+    (
+        {
+            "type": "program_run", "arguments": ["a b.py", "<i>"], "cwd": "/scratch", "blob": "d" * 64,
+            "refused": False, "exit_code": 1, "termination": "exit", "wall": 2.5, "cpu": 1.5, "memory": 1 << 20,
+        },
+        f"python3 'a b.py' '<i>' exit, exit code 1, 2.5 s wall, 1.5 s cpu, 1.0 MiB, saved as blobs/{'d' * 64}",
+    ),
+    (
+        {
+            "type": "program_run", "arguments": ["-c", "1"], "cwd": "/scratch", "blob": None, "refused": True,
+            "exit_code": None, "termination": None, "wall": 0.0, "cpu": 0.0, "memory": 0,
+        },
+        "python3 -c 1 refused: one had been run",
+    ),
+]  # fmt: skip
+
+
+def test_events_that_only_some_modes_have(tmp_path: Path, opened: Any) -> None:
+    export = make_export(tmp_path, "g", [Ask("q1", (7,))])
+    run = make_audited_run(tmp_path / "run", export, {"q1": [Attempt([Step("true")], ids=(7,))]})
+    path = run / "trajectories" / "q1" / "0-0.jsonl"
+    lines = path.read_text("utf-8").splitlines()
+    place = next(number for number, line in enumerate(lines) if json.loads(line)["type"] == "result")
+    shared = {"schema_version": 1, "seq": 0, "time": 1.0, "turn": 1}
+    lines[place:place] = [json.dumps({**shared, **event}) for event, _ in RARE]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with viewing(run) as server:
+        page, watch = opened(server)
+        page.locator("tr.open a").first.click()
+        page.wait_for_selector("section.turn[data-name=end]")
+        assert page.locator("div.client").all_text_contents() == [drawn for _, drawn in RARE]
+        assert page.evaluate(FOREIGN) == []
+        assert watch.found == []
