@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,6 +46,7 @@ class RunConfig:
 
     `sandboxes` may be None in modes whose tools need no sandbox. `window` is the context window in tokens, None if
     unknown; `cost_of` prices one request's usage;
+    `names`: which of `servers.KEYS` the command sets itself, so that a resume may have them changed;
     `memory_cap` bounds the memory that open sandboxes really use together, bytes.
     """
 
@@ -64,6 +66,13 @@ class RunConfig:
     cost_of: Callable[[Usage], float | None] = lambda _: None
     budget: Budget = field(default_factory=Budget)
     memory_cap: int | None = None
+    names: Collection[str] = ()
+
+    @cached_property
+    def served(self) -> dict[str, Any]:
+        """What the model's server says of its weights, asked once; empty where it says nothing or there is none."""
+        ask: Callable[[], dict[str, Any]] = getattr(self.backbone, "served", dict)
+        return ask()
 
     def manifest(self) -> dict[str, Any]:
         """What the run folder records of this configuration."""
@@ -80,6 +89,7 @@ class RunConfig:
             "mode": self.mode.as_dict(),
             "prompts": prompt_hashes(self.mode, self.export.schema),
             "model": self.profile,
+            "served": self.served,
             "questions": {
                 "source": self.questions.source,
                 "sha256": self.questions.sha256,

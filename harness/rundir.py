@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from harness.events import read_events, trajectory_path
 from harness.files import write_json
 from harness.ledger import AttemptRecord, Ledger, Times, read_ledger, total_usage
 from harness.runfiles import MANIFEST, read_manifest
+from harness.servers import KEYS, model_now, moved, other_weights, where_asked
 
 SCHEMA_VERSION = 1
 _LONGEST = 80  # characters of a setting that is shown
@@ -45,6 +46,14 @@ class RunFolder:
     def update_manifest(self, **fields: Any) -> None:
         """Set top-level fields of the manifest, atomically."""
         write_json(self.path / MANIFEST, {**self.manifest, **fields})
+
+    def record_server(self, profile: Mapping[str, Any], served: Mapping[str, Any]) -> str:
+        """Note where the model is asked from now on, where that is not where it was; says so, empty where it is."""
+        servers = moved(self.manifest, profile, served, len(read_ledger(self.path)), time.time())
+        if not servers:
+            return ""
+        self.update_manifest(servers=servers)
+        return f"the model is asked at another address, as recorded in {MANIFEST}: {where_asked(self.manifest)}"
 
     def recover(self) -> list[str]:
         """Mend what a crash left: set a torn ledger line aside, ledger attempts that were in flight.
@@ -78,8 +87,12 @@ def check_folder(path: Path, *, resume: bool) -> bool:
 
 
 @contextlib.contextmanager
-def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterator[RunFolder]:
+def open_run(
+    path: Path, manifest: Mapping[str, Any], *, resume: bool, may_change: Collection[str] = ()
+) -> Iterator[RunFolder]:
     """Make the run folder, or with `resume` open it after comparing manifests; locked inside the block.
+
+    `may_change`: which of `servers.KEYS` may be others than before.
 
     Raises UserError: the folder exists, is no run, differs in what it ran, or is being written by another process.
     """
@@ -96,7 +109,7 @@ def open_run(path: Path, manifest: Mapping[str, Any], *, resume: bool) -> Iterat
         raise UserError(f"can't write the run folder {path}: {error.strerror}", "name another with --out") from None
     try:
         if exists:
-            _compare(path, read_manifest(path), manifest)
+            _compare(path, read_manifest(path), manifest, may_change)
         else:
             _begin(path, manifest)
         yield RunFolder(path)
@@ -152,14 +165,19 @@ def _commit(root: Path) -> str | None:
     return done.stdout.strip() or None
 
 
-def _compare(path: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _compare(path: Path, old: Mapping[str, Any], new: Mapping[str, Any], may_change: Collection[str]) -> None:
+    old = {**old, "model": model_now(old)}
+    old["model"] |= {key: new["model"][key] for key in may_change}
     differing = [line for key in _MUST_MATCH for line in _differences(key, _at(old, key), _at(new, key))]
     if _at(old, "questions.sha256") != _at(new, "questions.sha256"):
         then, now = (len(_at(manifest, "questions.ids") or ()) for manifest in (old, new))
         differing.insert(0, f"other questions: {then:,} then, {now:,} now")
+    differing += other_weights(old, new.get("served") or {})
     if differing:
         shown = "; ".join(differing[:5]) + (f"; and {len(differing) - 5} more" if len(differing) > 5 else "")
         hint = "resume with what the run was started with (its manifest.json has the command), or use another --out"
+        if all(line.startswith(f"model.{KEYS[0]} was ") for line in differing):
+            hint = "name the address where this model is asked now: --base-url URL; or use another --out"
         raise UserError(f"can't resume {path}: it was run with other settings: {shown}", hint)
 
 

@@ -35,10 +35,14 @@ def execute_all(parts: Sequence[tuple[RunConfig, Listener]]) -> list[RunOutcome]
         runs, spending = [], Spending(parts[0][0].budget)
         for config, listener in parts:
             stack.callback(listener.closed)
-            folder = stack.enter_context(open_run(config.out, config.manifest(), resume=config.resume))
+            folder = stack.enter_context(
+                open_run(config.out, config.manifest(), resume=config.resume, may_change=config.names)
+            )
             if config.resume:
-                folder.update_manifest(budget=vars(config.budget))  # the one setting that a resume may change
+                folder.update_manifest(budget=vars(config.budget))  # besides the address, what a resume may change
             for sentence in folder.recover():
+                listener.notice(sentence)
+            if config.resume and (sentence := folder.record_server(config.profile, config.served)):
                 listener.notice(sentence)
             if config.sandboxes is not None:
                 listener.notice(f"probing the isolation of the {config.sandboxes.kind} sandbox")

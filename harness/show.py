@@ -26,6 +26,7 @@ from harness.ledger import AttemptRecord, fold
 from harness.own_words import Span, own_words
 from harness.runfiles import line_cap
 from harness.saved import SavedRun
+from harness.servers import asked_at
 from harness.text import count_of, duration, line, money, number, plain, shorten, size
 
 _BAR = "│ "
@@ -109,6 +110,8 @@ class AttemptPrinter:
                     self._say(f"… {count_of(more, 'call')} folded (--full shows them) …", "dim")
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path} is damaged: {error!r}", hint) from None
+        if where := asked_at(self._run.manifest, self._run.records.index(record) + 1):
+            self._say(f"the model was asked at {where}", "dim")
         self._ending(record)
 
     def _start(self, event: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from harness.errors import UserError
 from harness.prices import PriceList
 from harness.results import QuestionResult, RunResults, read_results
 from harness.runfiles import MANIFEST, read_manifest
+from harness.servers import model_now
 
 
 class Key(NamedTuple):
@@ -119,7 +120,7 @@ def find_runs(folder: Path) -> list[Path]:
 
 def _group_for(groups: list[_Group], run: RunResults, graph: str) -> _Group:
     """The group that a run joins: the same mode and model, its graph not yet there; best one in the same parent."""
-    identity = orjson.dumps([run.mode, run.manifest["model"]], option=orjson.OPT_SORT_KEYS)
+    identity = orjson.dumps([run.mode, model_now(run.manifest)], option=orjson.OPT_SORT_KEYS)
     open_ = [group for group in groups if group.identity == identity and graph not in group.runs]
     if not open_:
         groups.append(_Group(identity))

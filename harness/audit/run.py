@@ -127,6 +127,7 @@ class Audit:
             "in_flight": self.in_flight,
             "bytes": self.part.bytes,
             "unknown": self.facts.unknown,
+            "servers": self.facts.manifest.get("servers", []),
             "sections": {
                 section: {
                     "title": title,

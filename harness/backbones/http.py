@@ -7,7 +7,7 @@ more to encode late in a conversation, and one request's conversation is a prefi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from harness.backbones import jsontext, sse
 from harness.backbones.chat import CHAT
@@ -18,7 +18,7 @@ from harness.backbones.jsontext import Body
 from harness.backbones.profiles import Profile
 from harness.backbones.prompted import PROMPTED
 from harness.backbones.responses import RESPONSES
-from harness.backbones.window import served_window
+from harness.backbones.window import served_window, weights_in
 from harness.messages import Entry, Reply, Request, ToolSpec
 
 DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (CHAT, RESPONSES, PROMPTED)}
@@ -80,6 +80,10 @@ class HttpBackbone:
         """The model's context window in tokens, as its server says; None where it doesn't."""
         profile = self._endpoint.profile
         return served_window(self._endpoint.fetch, profile.endpoint or "", profile.model)
+
+    def served(self) -> dict[str, Any]:
+        """What the server says of the model's weights; empty where it says nothing. Asks it, once."""
+        return weights_in(self._endpoint.fetch("models"), self._endpoint.profile.model)
 
     def close(self) -> None:
         """End waiting and close connections."""

@@ -1,4 +1,4 @@
-"""How large a model's context window is, as its own server says."""
+"""What a model's own server says of it: how large its context window is, and which weights it has."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ _KEYS: Final = (
     "max_context_length",  # LM Studio
     "n_ctx",  # llama.cpp
 )
+_WEIGHTS: Final = (
+    "root",
+    "parent",
+)  # vLLM: what was loaded, whatever id it is served under; of an adapter also its base
+_MEASURES: Final = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp
 _TRAINED: Final = "n_ctx_train"  # llama.cpp: what the model could take, whatever the server was started with
 
 
@@ -45,6 +50,18 @@ def window_in(listing: Any, model: str, keys: tuple[str, ...] = _KEYS) -> int | 
             sizes = [_size(table.get(key)) for table in tables for key in keys]
             return next((size for size in sizes if size is not None), None)
     return None
+
+
+def weights_in(listing: Any, model: str) -> dict[str, Any]:
+    """What a list of models says of the weights behind an id; empty where it says nothing but the id."""
+    for entry in _entries(listing, "data"):
+        if entry.get("id") == model:
+            names = {key: entry.get(key) for key in _WEIGHTS}
+            meta = entry.get("meta")
+            sizes = {key: _size(meta.get(key)) for key in _MEASURES} if isinstance(meta, Mapping) else {}
+            told = {key: name for key, name in names.items() if isinstance(name, str) and name not in ("", model)}
+            return {**told, **{key: size for key, size in sizes.items() if size is not None}}
+    return {}
 
 
 def _entries(table: Any, key: str) -> list[Mapping[str, Any]]:

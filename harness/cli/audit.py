@@ -17,6 +17,7 @@ from harness.cli.options import AtLeastOne, data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
 from harness.cli.torn import tell_torn
 from harness.errors import UserError
+from harness.servers import where_asked
 from harness.systems import all_runs
 from harness.text import count_of, number, size
 
@@ -80,6 +81,8 @@ def lines(audit: Audit) -> Iterator[str]:
     content = audit.as_dict()
     questions, attempts = count_of(content["questions"], "question"), count_of(content["attempts"], "attempt")
     yield f"{audit.run}: {audit.graph}, {audit.mode}, {audit.model}; {questions}, {attempts}, {size(content['bytes'])}"
+    if where := where_asked(audit.facts.manifest):
+        yield f"the model was asked at several addresses: {where}"
     for section in content["sections"].values():
         yield ""
         header = (section["title"].upper(), "count", "of", "rate", "95 % interval", "for example")

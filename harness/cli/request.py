@@ -23,6 +23,7 @@ from harness.messages import Backbone
 from harness.modes import Mode, Sandbox, load_mode
 from harness.questions import QuestionSet, load_questions
 from harness.runfiles import MANIFEST
+from harness.servers import KEYS
 from harness.settings import build, merge, parse_assignments
 from harness.slot import total_memory
 from harness.tools.kit import needs_sandbox
@@ -88,6 +89,12 @@ class Request:
     data_dir: Path | None
     assignments: tuple[str, ...]
     dry_run: bool
+
+    @property
+    def names(self) -> set[str]:
+        """Which of `servers.KEYS` it sets itself rather than leaving them to a profile."""
+        of_model = model_settings(parse_assignments(self.assignments))
+        return {*KEYS} & {*of_model, *(["endpoint"] if self.base_url is not None else [])}
 
     def jobs(self) -> list[Job]:
         """Everything that is to run. Raises UserError for the first thing that can't be; nothing is written for it

@@ -76,7 +76,8 @@ def command(ctx: click.Context, /, **options: Any) -> int:
     """Ask an agent the questions of a graph and score its answers.
 
     The run folder holds the manifest, the ledger of attempts, every trajectory and the scores. Ctrl-C or SIGTERM
-    stops cleanly; --resume goes on without asking a finished question again.
+    stops cleanly; --resume goes on without asking a finished question again. Where the model's server has moved, the
+    same command with the new --base-url goes on there; the manifest keeps which attempts were asked where.
 
     Limits of one attempt are settings of the mode (limits.…). Those of the whole run are --set run.tokens=N,
     run.cost=DOLLARS and run.seconds=N, shared by all modes and graphs of the command: at one of them no attempt
@@ -180,6 +181,7 @@ def _part(
         window=job.profile.window,
         cost_of=lambda usage: cost(usage, prices),
         budget=job.budget,
+        names=request.names,
     )
     return config, listener
 

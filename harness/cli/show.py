@@ -17,6 +17,7 @@ from harness.cli.output import notice, table
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
 from harness.saved import SavedRun
+from harness.servers import where_asked
 from harness.show import HEADER, RIGHT, AttemptPrinter, failures, question_rows
 
 _MANY = 200  # trajectories that take a while to read
@@ -54,6 +55,8 @@ def command(
     if query is None:
         text = table(HEADER, question_rows(saved, _classes(saved, no_classes)), RIGHT) + "\n"
         text += "".join(f"{reason}\n" for reason in failures(saved.records))
+        if where := where_asked(saved.manifest):
+            text += f"the model was asked at several addresses: {where}\n"
         if saved.lacking:
             text += f"gold is not known: {saved.lacking}\n"
     else:

@@ -17,6 +17,7 @@ from harness.intervals import interval
 from harness.metrics import METRICS
 from harness.paired import known_means
 from harness.results import QuestionResult
+from harness.servers import where_asked
 from harness.systems import System
 
 MISS, LEFT_OUT, FIRST, AGENTS = "failed = miss", "failures left out", "first attempts", "single agents"
@@ -101,6 +102,11 @@ class Report:
             ):
                 if state in states:
                     notes.append(f"{system.label}: {states.count(state)} of {len(states)} questions {words}")
+            notes += [
+                f"{system.label}: the model of {run.path} was asked at several addresses: {where}"
+                for run in system.runs.values()
+                if (where := where_asked(run.manifest))
+            ]
         for pair in self.pairs:
             if pair.left_out.texts():
                 notes.append(f"{pair.second.label} against {pair.first.label}: {', '.join(pair.left_out.texts())}")

@@ -11,6 +11,7 @@ from typing import Any
 from harness.report.data import Report
 from harness.report.html import Child, h, join, table
 from harness.results import RunResults
+from harness.servers import where_asked
 from harness.systems import System
 
 
@@ -53,6 +54,7 @@ def _run(system: System, graph: str, run: RunResults) -> Child:
         "folder": h("code", str(run.path)),
         "started": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(manifest.get("created", 0))),
         "command": h("code", shlex.join(manifest.get("command") or [])),
+        "model asked": where_asked(manifest) or _value(manifest["model"].get("endpoint")),
         "questions": f"{len(run.questions):,} from {questions['source']}, sha256 {questions['sha256'][:16]}",
         "export": f"{export['nodes']:,} nodes, {export['edges']:,} edges, digest {export['digest'][:16]}",
         "prompts": ", ".join(f"{name} {digest[:16]}" for name, digest in manifest.get("prompts", {}).items()) or "-",
