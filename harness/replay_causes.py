@@ -1,7 +1,7 @@
 """Why a command printed something else the second time: the causes that say nothing about the command or the graph.
 
-Each cause but those that are read from how a call ended is a way to normalise a text; where both texts are then the
-same, that cause explains the difference.
+Each cause but `damaged` and those that are read from how a call ended is a way to normalise a text; where both texts
+are then the same, that cause explains the difference.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+DAMAGED = "damaged"
 CAUSES: Mapping[str, str] = {
     "limit": "a limit of time, CPU or memory ended one of the two",
     "view": "the whole output is the same, but another part of it was shown",
@@ -23,6 +24,7 @@ CAUSES: Mapping[str, str] = {
     "order": "the order of lines or of items (rg's threads, a set)",
     "order, then cut": "the same, and then only a part was kept (head, tail)",
     "random": "random numbers",
+    DAMAGED: "a line before it can't be read, so a command that it may rest on was not run again",
 }
 _LIMITS = ("timeout", "oom", "cpu_limit", "pid_limit", "output_limit", "killed")
 

@@ -11,7 +11,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import orjson
 from exporter import Export
 from exporter.index import Index
 from harness.errors import UserError
-from harness.events import read_events
+from harness.events import Reading
 from harness.kb import TOOLS
 from harness.kb.attempt import answers
 from harness.kb.server import FOLDER, KbServer
@@ -29,7 +29,7 @@ from harness.messages import ToolCall
 from harness.modes import Neighbors, Output, View
 from harness.modes import Sandbox as SandboxSettings
 from harness.observe import Observation
-from harness.replay_causes import explain
+from harness.replay_causes import DAMAGED, explain
 from harness.runfiles import read_manifest, recorded_export
 from harness.settings import build
 from harness.setup import sandbox_spec
@@ -75,12 +75,15 @@ class AttemptReplay:
     matched: int
     differences: tuple[Difference, ...] = ()
     error: str | None = None
+    damaged: tuple[int, ...] = ()  # lines of the trajectory that can't be read: their commands were not run again
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> AttemptReplay:
         """Read a line back. Raises TypeError, KeyError for one that is none."""
         differences = tuple(Difference(**difference) for difference in table["differences"])
-        return cls(table["file"], table["sha256"], table["commands"], table["matched"], differences, table["error"])
+        damaged = tuple(table.get("damaged", ()))
+        parts = (table["file"], table["sha256"], table["commands"], table["matched"], differences, table["error"])
+        return cls(*parts, damaged)
 
 
 @dataclass
@@ -118,9 +121,14 @@ class RunReplay:
         return [attempt for attempt in self.attempts if attempt.error is not None]
 
     @property
+    def damaged(self) -> list[str]:
+        """Lines that can't be read, as FILE:LINE."""
+        return [f"{attempt.file}:{line}" for attempt in self.attempts for line in attempt.damaged]
+
+    @property
     def faulty(self) -> bool:
-        """Whether an attempt could not be replayed, or a difference has no known cause."""
-        return bool(self.errors) or self.explained < len(self.differences)
+        """Whether an attempt could not be replayed whole, or a difference has no known cause."""
+        return bool(self.errors or self.damaged) or self.explained < len(self.differences)
 
     def as_dict(self) -> dict[str, Any]:
         """The form of `--json`."""
@@ -134,6 +142,7 @@ class RunReplay:
             "matched": self.matched,
             "explained": self.explained,
             "differences": [asdict(difference) for difference in self.differences],
+            "damaged": self.damaged,
             "errors": [{"file": attempt.file, "error": attempt.error} for attempt in self.errors],
         }
 
@@ -243,6 +252,7 @@ def _replay_file(plan: Plan, file: str, toolbox: Toolbox, client: Toolbox | None
     path = plan.run / file
     labels = {"run": plan.run.name, "attempt": f"replay of {file}"}
     commands, differences, error, digest = 0, [], None, ""
+    reading = Reading(path)
     try:
         digest = _sha256(path)
         with contextlib.ExitStack() as stack:
@@ -252,14 +262,16 @@ def _replay_file(plan: Plan, file: str, toolbox: Toolbox, client: Toolbox | None
             spec = sandbox_spec(plan.export, plan.view, plan.sandbox, labels, mounts)
             sandbox = stack.enter_context(sandboxes_for(plan.tools, plan.view, backend).open(spec))
             replay = _Attempt(plan, file, toolbox, sandbox)
-            for number, event in enumerate(read_events(path), 1):
+            for number, event in reading:
                 for difference in replay.step(number, event):
                     commands += 1
                     if difference is not None:
-                        differences.append(difference)
+                        unknown = difference.cause is None and reading.damaged
+                        differences.append(replace(difference, cause=DAMAGED) if unknown else difference)
     except (SandboxError, OSError, ValueError, LookupError, TypeError) as failure:
         error = f"{type(failure).__name__}: {failure}"
-    return AttemptReplay(file, digest, commands, commands - len(differences), tuple(differences), error)
+    damaged = tuple(damage.line for damage in reading.damaged)
+    return AttemptReplay(file, digest, commands, commands - len(differences), tuple(differences), error, damaged)
 
 
 class _Attempt:

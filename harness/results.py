@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from exporter import Export
 from harness.errors import UserError
-from harness.events import read_events, trajectory_path
+from harness.events import Reading, trajectory_path
 from harness.fuse import answer_of, usable_ids
 from harness.kb import TOOLS as CLIENT_TOOLS
 from harness.ledger import AgentState, AttemptRecord, fold, read_ledger, total_usage
@@ -103,6 +103,7 @@ class RunResults:
     manifest: dict[str, Any]
     questions: dict[str, QuestionResult]
     export: Export
+    damaged: list[str] = field(default_factory=list)  # lines that `tool_calls` could not read, as FILE:LINE
 
     @property
     def graph(self) -> str:
@@ -122,15 +123,26 @@ class RunResults:
 
     @cached_property
     def tool_calls(self) -> dict[str, Counter[str]]:
-        """For each question how often each tool was called. Reads the trajectories."""
+        """For each question how often each tool was called. Reads the trajectories; fills `damaged`."""
         return {
             key: Counter(
                 name
                 for record in result.records
-                for name in _called_tools(self.path / trajectory_path(key, record.agent, record.attempt))
+                for name in self._called_tools(trajectory_path(key, record.agent, record.attempt))
             )
             for key, result in self.questions.items()
         }
+
+    def _called_tools(self, file: Path) -> Iterator[str]:
+        """Names of the tools that an attempt called, one for each call. Raises UserError."""
+        reading = Reading(self.path / file)
+        try:
+            for _, event in reading:
+                if event["type"] in ("result", "client_call"):
+                    yield event["name"]
+        except (OSError, ValueError) as error:
+            raise UserError(f"trajectory {reading.path} can't be read: {error}") from None
+        self.damaged.extend(f"{file}:{damage.line}" for damage in reading.damaged)
 
     def field_names(self) -> list[str]:
         """Every name that `field` knows for this run. Calls that programs make through the client count as calls."""
@@ -239,13 +251,3 @@ def _result(
         records=records,
         cost=None if None in costs else math.fsum(known for known in costs if known is not None),
     )
-
-
-def _called_tools(path: Path) -> Iterator[str]:
-    """Names of the tools that an attempt called, one for each call. Raises UserError."""
-    try:
-        for event in read_events(path):
-            if event["type"] in ("result", "client_call"):
-                yield event["name"]
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"trajectory {path} can't be read: {error}") from None

@@ -6,9 +6,10 @@ import contextlib
 import fcntl
 import os
 import platform
+import re
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ import filelock
 import orjson
 
 from harness.errors import UserError
-from harness.events import read_events, trajectory_path
+from harness.events import Reading, folder_name, trajectory_path
 from harness.files import write_json
 from harness.ledger import AttemptRecord, Ledger, Times, read_ledger, total_usage
 from harness.runfiles import MANIFEST, read_manifest
 from harness.servers import KEYS, model_now, moved, other_weights, where_asked
+from harness.text import count_of
 
 SCHEMA_VERSION = 1
 _LONGEST = 80  # characters of a setting that is shown
@@ -65,12 +67,13 @@ class RunFolder:
         if torn:
             found.append(f"the last line of the ledger was torn by a crash; set aside as {torn}")
         known = {record.trajectory for record in read_ledger(self.path)}
+        ids = _at(self.manifest, "questions.ids") or ()
         for path in sorted((self.path / "trajectories").glob("*/*.jsonl")):
             relative = str(path.relative_to(self.path))
-            record = None if relative in known else _interrupted(path, relative)
+            record = None if relative in known else _interrupted(path, relative, ids)
             if record is not None:
                 self.ledger.append(record)
-                found.append(f"attempt {relative} was in flight at a crash; recorded as interrupted")
+                found.append(f"attempt {relative} was {record.error}; recorded as interrupted")
         return found
 
 
@@ -199,29 +202,50 @@ def _differences(where: str, old: Any, new: Any) -> Iterator[str]:
         yield f"{where} was {was}, now {now}" if short else f"{where} differs"
 
 
-def _interrupted(path: Path, relative: str) -> AttemptRecord | None:
-    """The ledger's line for an attempt that a crash cut short, from what its trajectory says; None for an empty one."""
-    first, usages, last, turns = None, [], 0.0, 0
-    for event in read_events(path):
-        first = first or event
-        last = event["time"]
-        if event["type"] == "reply":
-            usages.append(event["usage"])
-            turns = event["turn"]
-    if first is None:
+def _interrupted(path: Path, relative: str, ids: Iterable[str]) -> AttemptRecord | None:
+    """The ledger's line for an attempt that a crash cut short, from what its trajectory says; None for an empty one.
+
+    `ids` are the run's questions. What was in damaged lines is not known: usage and turns are what the others tell.
+    """
+    reading = Reading(path)
+    events = []
+    try:
+        events = [event for _, event in reading]
+    except ValueError as error:
+        raise UserError(f"{path} can't be read: {error}", "resume with the version that wrote it") from None
+    if not events and not reading.damaged:
         path.unlink()
         return None
-    key = (first["query_id"], first["agent"], first["attempt"])
-    if relative != str(trajectory_path(*key)):
-        raise UserError(f"{path} holds the events of another attempt, {key}", "the run folder was changed by hand")
+    keys: set[tuple[str, int, int]] = {
+        (e["query_id"], e["agent"], e["attempt"]) for e in events if e["type"] == "start"
+    }
+    keys = keys or _named(relative, ids)
+    key = next((key for key in keys if relative == str(trajectory_path(*key))), None)
+    if key is None:
+        raise UserError(
+            f"{path} holds the events of another attempt, {', '.join(map(str, keys)) or 'of no question of the run'}",
+            "the run folder was changed by hand",
+        )
+    replies = [event for event in events if event["type"] == "reply"]
+    started, finished = (events[at]["time"] if events else path.stat().st_mtime for at in (0, -1))
+    lost = f"; {count_of(len(reading.damaged), 'line')} of its trajectory can't be read" if reading.damaged else ""
     return AttemptRecord(
         *key,
         stop_reason="interrupted",
-        error="in flight at a crash",
-        turns=turns,
-        usage=total_usage(usages),
-        times=Times(wall=last - first["time"]),
-        started=first["time"],
-        finished=last,
+        error=f"in flight at a crash{lost}",
+        turns=replies[-1]["turn"] if replies else 0,
+        usage=total_usage([event["usage"] for event in replies]),
+        times=Times(wall=finished - started),
+        started=started,
+        finished=finished,
         trajectory=relative,
     )
+
+
+def _named(relative: str, ids: Iterable[str]) -> set[tuple[str, int, int]]:
+    """The attempt that a trajectory's path names; empty where it names none of these questions."""
+    path = Path(relative)
+    found = re.fullmatch(r"(\d+)-(\d+)", path.stem)
+    if not found:
+        return set()
+    return {(query, int(found[1]), int(found[2])) for query in ids if folder_name(query) == path.parent.name}

@@ -19,9 +19,9 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from harness.audit.checks.answers import error_class
-from harness.audit.facts import Sighting
+from harness.audit.facts import AttemptFacts, Sighting
 from harness.errors import UserError
-from harness.events import read_events
+from harness.events import Damage, Reading
 from harness.ledger import AttemptRecord, fold
 from harness.own_words import Span, own_words
 from harness.runfiles import line_cap
@@ -34,6 +34,7 @@ _FOLDED_LINES = 12  # of an output, half from its head and half from its tail
 _FOLDED_WIDTH = 400  # characters of such a line
 _FOLDED_CALLS = 10  # of a program's calls of graph tools, one after the other
 _QUESTION_WIDTH = 60
+_DAMAGED = "damaged"  # what stands for a line that holds no event
 _REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
 RIGHT = "      rrrr"  # which of its columns are figures
@@ -83,33 +84,35 @@ class AttemptPrinter:
     def __init__(self, run: SavedRun, console: Console, full: bool) -> None:
         self._run, self._console, self._full = run, console, full
         self._line_cap = line_cap(run.manifest)
+        self.damaged: list[Damage] = []  # of the attempt printed last
         self._cleared: dict[str, int] = {}
         self._printers: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "start": self._start, "request": self._request, "reply": self._reply, "result": self._result,
             "clear": self._clear, "notice": self._notice, "answer": self._answer, "end": self._end,
-            "client_call": self._client_call, "program_run": self._program_run,
+            "client_call": self._client_call, "program_run": self._program_run, _DAMAGED: self._lost,
         }  # fmt: skip
 
     def print(self, record: AttemptRecord) -> None:
-        """Print the attempt. Raises UserError where its trajectory is missing or damaged."""
+        """Print the attempt, with a mark for each line that can't be read. Raises UserError where its file can't be."""
         path = self._run.path / record.trajectory
         hint = f"`harness check {self._run.path}` says what else is wrong"
+        reading = Reading(path)
         try:
-            events = list(read_events(path))
+            numbered: list[tuple[int, Mapping[str, Any]]] = list(reading)
         except (OSError, ValueError) as error:
             raise UserError(f"{path} can't be read: {error}", hint) from None
-        try:
-            clearings = [event for event in events if event["type"] == "clear"]
-            self._cleared = {call: event["turn"] for event in clearings for call in event["call_ids"]}
-            for by_program, group in groupby(events, lambda event: event["type"] == "client_call"):
-                shown = list(group)
-                more = len(shown) - _FOLDED_CALLS if by_program and not self._full else 0
-                for event in shown[:_FOLDED_CALLS] if more > 0 else shown:
-                    self._printers.get(event["type"], self._other)(event)
-                if more > 0:
-                    self._say(f"… {count_of(more, 'call')} folded (--full shows them) …", "dim")
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path} is damaged: {error!r}", hint) from None
+        self.damaged = reading.damaged
+        marks = [(damage.line, {"type": _DAMAGED, "line": damage.line, "why": damage.why}) for damage in self.damaged]
+        events = [event for _, event in sorted([*numbered, *marks], key=lambda each: each[0])]
+        clearings = [event for event in events if event["type"] == "clear"]
+        self._cleared = {call: event["turn"] for event in clearings for call in event["call_ids"]}
+        for by_program, group in groupby(events, lambda event: event["type"] == "client_call"):
+            shown = list(group)
+            more = len(shown) - _FOLDED_CALLS if by_program and not self._full else 0
+            for event in shown[:_FOLDED_CALLS] if more > 0 else shown:
+                self._printers[event["type"]](event)
+            if more > 0:
+                self._say(f"… {count_of(more, 'call')} folded (--full shows them) …", "dim")
         if where := asked_at(self._run.manifest, self._run.records.index(record) + 1):
             self._say(f"the model was asked at {where}", "dim")
         self._ending(record)
@@ -231,8 +234,8 @@ class AttemptPrinter:
         if event["error"]:
             self._say(f"error: {line(event['error'])}", "red")
 
-    def _other(self, event: Mapping[str, Any]) -> None:
-        self._say(f"{line(str(event['type']))}: not known to this version", "yellow")
+    def _lost(self, event: Mapping[str, Any]) -> None:
+        self._say(f"line {event['line']:,} of the trajectory can't be read: {line(event['why'])}", "red")
 
     def _ending(self, record: AttemptRecord) -> None:
         run = self._run
@@ -245,14 +248,14 @@ class AttemptPrinter:
         for rank, seen in enumerate(facts.answer, 1):
             right = seen.node in gold
             name = f"{run.name_of(seen.node)}{'  right' if right else ''}"
-            self._say(f"{rank:3}  {seen.node}  {name}  [{where_seen(seen)}]", "green" if right else "")
+            self._say(f"{rank:3}  {seen.node}  {name}  [{where_seen(seen, facts)}]", "green" if right else "")
         if run.lacking:
             self._say(f"gold is not known: {run.lacking}", "yellow")
         missed = [seen for seen in facts.gold_sightings if seen.node not in record.ids]
         if missed:
             self._say("gold that was not given:")
         for seen in missed:
-            self._say(f"     {seen.node}  {run.name_of(seen.node)}  [{where_seen(seen)}]")
+            self._say(f"     {seen.node}  {run.name_of(seen.node)}  [{where_seen(seen, facts)}]")
         usage = record.usage
         self._say(
             f"{count_of(record.turns, 'turn')}, {duration(record.times.wall)}, {number(usage.get('input'))} tokens in,"
@@ -285,13 +288,13 @@ class AttemptPrinter:
         self._console.print(Rule(Text(title), align="left", characters="-"))
 
 
-def where_seen(seen: Sighting) -> str:
-    """Where an id first appeared in what the agent saw."""
+def where_seen(seen: Sighting, facts: AttemptFacts) -> str:
+    """Where an id first appeared in what the agent saw, as far as its trajectory can be read."""
     own = ", named by the agent before" if seen.named_before else ""
     if seen.state == "cut":
         return f"only in a part that was cut away in turn {seen.turn}{own}"
     if seen.state == "never":
-        return f"never shown{own}"
+        return f"{'not shown in what can be read' if facts.is_partial else 'never shown'}{own}"
     place = f"first shown in turn {seen.turn}, byte {seen.offset:,}" if seen.turn else "in the question"
     return f"{place}{', cleared later' if seen.state == 'cleared' else ''}{own}"
 

@@ -105,6 +105,12 @@ class AttemptFacts:
     requests_with_cache: int = 0
     cache_resets: list[int] = field(default_factory=list)
     faults: list[tuple[int, str]] = field(default_factory=list)
+    damaged: list[tuple[int, str]] = field(default_factory=list)  # lines that hold no event, and why
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether there is more in the trajectory than could be read: then what was not seen may have been there."""
+        return self.unreadable or bool(self.damaged)
 
     @property
     def programs(self) -> list[tuple[CallFacts, Program]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from harness.audit.programs import Call, History
 from harness.audit.sightings import Sightings
 from harness.audit.suspicion import of_command, sandbox_failures
 from harness.audit.workbench import Reading
+from harness.events import parse_event
 from harness.ledger import AttemptRecord
 from harness.metrics import score_answer
 from harness.own_words import own_words
-from harness.schemas import TrajectoryCheck, fast_check
+from harness.schemas import TrajectoryCheck
 
 _TOOLS: Mapping[str, Kind] = {
     "read": "read", "search": "graph_search", "search_in_graph": "graph_search", "neighbors": "graph_neighbours",
@@ -101,40 +102,32 @@ class _Walk:
         self.sightings = Sightings(context.nodes, {*ids, *(job.gold or ())})
         self.history = History(self.sightings.was_shown)
         self.gold_lists = _gold_lists(job.gold)
-        check, is_valid = TrajectoryCheck(context.run, job.file), fast_check("event")
+        check = TrajectoryCheck(context.run, job.file)
         handlers = {
             "start": self.start, "reply": self.reply, "result": self.result, "clear": self.clear, "answer": self.answer,
             "program_run": self.program_run,
-            "client_call": self.client_call,
+            "client_call": self.client_call, "request": self.request,
         }  # fmt: skip
         with (context.run / job.file).open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                event = self.parse(number, line)
-                if event is None:
-                    self.facts.unreadable = bool(self.facts.faults) and self.facts.faults[-1][0] == number
+                if not line.endswith(b"\n"):
+                    self.facts.unreadable = job.record is None or job.record.stop_reason != "interrupted"
+                    if self.facts.unreadable:
+                        self.facts.faults.append((number, "torn by a crash"))
                     break
                 self.facts.lines, self.facts.bytes = number, self.facts.bytes + len(line)
+                try:
+                    event = parse_event(line)
+                except ValueError as error:
+                    self.facts.damaged.append((number, str(error)))
+                    check.lost()
+                    continue
                 self.facts.faults += [(fault.line or 0, fault.message) for fault in check.faults(number, event)]
-                handler = handlers.get(event["type"]) if is_valid(event) else None
+                handler = handlers.get(event["type"])
                 if handler is not None:
                     handler(number, event)
         self.close()
         return self.facts
-
-    def parse(self, number: int, line: bytes) -> dict[str, Any] | None:
-        if not line.endswith(b"\n"):
-            if self.job.record is None or self.job.record.stop_reason != "interrupted":
-                self.facts.faults.append((number, "torn by a crash"))
-            return None
-        try:
-            event = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            self.facts.faults.append((number, f"not JSON: {error}"))
-            return None
-        if not isinstance(event, dict):
-            self.facts.faults.append((number, "not a JSON object"))
-            return None
-        return event
 
     def start(self, number: int, event: Mapping[str, Any]) -> None:
         facts = self.facts
@@ -231,10 +224,18 @@ class _Walk:
                 seen.read_again = True
 
     def clear(self, _: int, event: Mapping[str, Any]) -> None:
-        for call_id in event["call_ids"]:
+        self.clear_calls(event["call_ids"])
+
+    def request(self, _: int, event: Mapping[str, Any]) -> None:
+        """It names all that had been cleared by then, also where a damaged line said so first."""
+        if self.facts.damaged:
+            self.clear_calls(event["cleared"])
+
+    def clear_calls(self, call_ids: Iterable[str]) -> None:
+        for call_id in call_ids:
             if call_id in self.results:
                 self.results[call_id].cleared = True
-        self.sightings.clear(event["call_ids"])
+        self.sightings.clear(call_ids)
 
     def answer(self, number: int, event: Mapping[str, Any]) -> None:
         self.facts.answer_line = number

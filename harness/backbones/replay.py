@@ -18,7 +18,7 @@ from typing import Any, Final, get_args
 import orjson
 
 from harness.errors import BackboneError, UserError
-from harness.events import read_events
+from harness.events import Reading
 from harness.messages import AttemptKey, Entry, FinishReason, Reply, Request, ToolCall, Usage
 
 EXCERPT: Final = 80  # characters of either text from where they differ
@@ -108,17 +108,19 @@ def window_of_run(run: Path) -> int | None:
 
 def _key(path: Path) -> AttemptKey:
     try:
-        start = next(iter(read_events(path)), {})
+        _, start = next(iter(Reading(path)), (0, {}))
         if start.get("type") == "start":
-            return AttemptKey(str(start["query_id"]), int(start["agent"]), int(start["attempt"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return AttemptKey(start["query_id"], start["agent"], start["attempt"])
+    except (OSError, ValueError):
         pass
     raise UserError(f"'{path}' is not a trajectory", "it begins with a start event")
 
 
 def _read(path: Path) -> _Recording:
+    """A recording. Raises BackboneError where it can't be read, or a damaged line of it may have held a reply."""
+    reading = Reading(path)
     try:
-        events = list(read_events(path))
+        events = [event for _, event in reading]
         recording = _Recording(query=str(events[0]["query"]))
         for event in events:
             if event["type"] == "reply":
@@ -127,6 +129,11 @@ def _read(path: Path) -> _Recording:
                 recording.results[event["call_id"]] = event["text"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BackboneError(f"recording '{path}' can't be read: {error}") from None
+    turns = range(1, max((event.get("turn", 0) for event in events), default=0) + 1)
+    missing = set(turns) - {event["turn"] for event in events if event["type"] == "reply"}
+    if reading.damaged and missing:
+        at, why = reading.damaged[0].line, reading.damaged[0].why
+        raise BackboneError(f"recording '{path}' can't be read: line {at}: {why}; turn {min(missing)} lacks its reply")
     return recording
 
 

@@ -15,7 +15,7 @@ from harness.audit.run import worth_showing
 from harness.audit.words import alarm_text, ends, figure, interval, place_text, rate, verdict
 from harness.cli.options import AtLeastOne, data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
-from harness.cli.torn import tell_torn
+from harness.cli.torn import tell_damaged, tell_torn
 from harness.errors import UserError
 from harness.servers import where_asked
 from harness.systems import all_runs
@@ -56,6 +56,8 @@ def command(folders: tuple[Path, ...], processes: int | None, data_dir: Path | N
             notice(f"{audit.run}: of {known} in the ledger {number(audit.missing)} not audited: no trajectory")
         if audit.in_flight:
             notice(f"{audit.run}: the run goes on; left out: {count_of(audit.in_flight, 'attempt')} in flight")
+        for tally in audit.rows("damaged_lines").values():
+            tell_damaged(Path(audit.run), round(tally.count), (f"{each.file}:{each.line}" for each in tally.places))
         for text in audit.facts.unknown:
             notice(f"{audit.run}: what needs gold is left out: {text}")
     if as_json:

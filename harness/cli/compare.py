@@ -9,7 +9,7 @@ import click
 
 from harness.cli.options import data_dir_option, json_option
 from harness.cli.output import notice, print_json, table
-from harness.cli.torn import tell_torn
+from harness.cli.torn import tell_damaged, tell_torn
 from harness.compare import RESOURCES, SCHEMA_VERSION, Both, Figures, Pair, compare
 from harness.errors import UserError
 from harness.metrics import METRICS
@@ -58,7 +58,10 @@ def command(
     systems = load_systems(runs, price_list, data_dir)
     others = [_single(folder, data_dir) for folder in where.folders] if where else []
     pairs = compare(systems, where, others)
-    tell_torn(run.path for system in (*systems, *others) for run in system.runs.values())
+    read = {run.path: run for system in (*systems, *others) for run in system.runs.values()}
+    tell_torn(read)
+    for path, run in read.items():
+        tell_damaged(path, len(run.damaged), run.damaged)
     if as_json:
         print_json({
             "schema_version": SCHEMA_VERSION,

@@ -8,6 +8,7 @@ import click
 
 from harness.cli.options import data_dir_option
 from harness.cli.output import notice
+from harness.cli.torn import tell_damaged
 from harness.convert import FORMATS, Source
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
@@ -44,6 +45,9 @@ def command(run: Path, form: str, out: Path | None, every: bool, best: bool, dat
     if source.unknown:
         notice(f"gold is not known: {source.unknown}")
     count = write(source, source.read(records), target)
+    tell_damaged(run, len(source.damaged), source.damaged)
+    if count < len(records):
+        notice(f"{run}: {count_of(len(records) - count, 'attempt')} not written, for lines that can't be read")
     click.echo(f"{target}: {count_of(count, 'attempt')}")
 
 

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import sandbox
 from harness.cli.options import AtLeastOne, data_dir_option, json_option, sandbox_option
 from harness.cli.output import notice, print_json, table
+from harness.cli.torn import tell_damaged
 from harness.replay_causes import CAUSES
 from harness.replay_run import Difference, Plan, RunReplay, plan_replay, replay_run
 from harness.systems import find_runs
@@ -47,7 +48,8 @@ def command(
     Every attempt runs in a fresh sandbox over the export that the run was made on; another export is refused. Results
     are compared byte for byte, and differences are told apart by their causes: time, process ids, the order of a set,
     limits, free disk space. What has been replayed is kept in the run folder: a replay that was stopped goes on
-    where it was. PARENT is a folder that holds runs: each of them. Exits with 1 where a difference has no known cause.
+    where it was. PARENT is a folder that holds runs: each of them. Exits with 1 where a difference has no known
+    cause, or where lines of a trajectory can't be read.
 
     \b
     Example:
@@ -63,6 +65,7 @@ def command(
             continue
         backend = sandbox.choose(sandbox_kind, base=plan.sandbox.base, notice=notice)
         replays.append(_replay(plan_replay(run, backend.kind, queries, again=again, data=data_dir), backend, workers))
+        tell_damaged(run, len(replays[-1].damaged), replays[-1].damaged)
     if as_json:
         tables = [replay.as_dict() for replay in replays]
         print_json(tables[0] if len(tables) == 1 else tables)

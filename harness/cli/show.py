@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from harness.audit.checks.answers import UNREADABLE
+from harness.audit.checks.answers import UNREADABLE, error_class
 from harness.cli.options import AtLeastOne, data_dir_option
 from harness.cli.output import notice, table
+from harness.cli.torn import tell_damaged
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
 from harness.saved import SavedRun
@@ -53,7 +54,9 @@ def command(
     """
     saved = SavedRun.open(run, data_dir)
     if query is None:
-        text = table(HEADER, question_rows(saved, _classes(saved, no_classes)), RIGHT) + "\n"
+        damaged: dict[str, None] = {}
+        text = table(HEADER, question_rows(saved, _classes(saved, no_classes, damaged)), RIGHT) + "\n"
+        tell_damaged(run, len(damaged), damaged)
         text += "".join(f"{reason}\n" for reason in failures(saved.records))
         if where := where_asked(saved.manifest):
             text += f"the model was asked at several addresses: {where}\n"
@@ -72,7 +75,9 @@ def command(
         buffer = io.StringIO()
         terminal = sys.stdout.isatty()
         console = Console(file=buffer, width=width, force_terminal=terminal, highlight=False, markup=False, emoji=False)
-        AttemptPrinter(saved, console, full).print(found[-1])
+        printer = AttemptPrinter(saved, console, full)
+        printer.print(found[-1])
+        tell_damaged(run, len(printer.damaged), (f"{found[-1].trajectory}:{each.line}" for each in printer.damaged))
         text = buffer.getvalue()
     if sys.stdout.isatty():
         click.echo_via_pager(text)  # click has less show colours, and takes them out for a pager that might not
@@ -80,13 +85,17 @@ def command(
         click.echo(text, nl=False)
 
 
-def _classes(run: SavedRun, only_known: bool) -> Callable[[AttemptRecord], str]:
+def _classes(run: SavedRun, only_known: bool, damaged: dict[str, None]) -> Callable[[AttemptRecord], str]:
+    """What says an attempt's class; it adds the lines that it can't read to `damaged`, as FILE:LINE."""
+
     def class_of(record: AttemptRecord) -> str:
         known = run.class_by_answer(record)
         if known is not None or only_known:
             return known or "?"
         try:
-            return run.error_class(record)
+            facts = run.facts(record)
+            damaged.update((f"{facts.file}:{number}", None) for number, _ in facts.damaged)
+            return error_class(facts)
         except OSError:
             return UNREADABLE
 

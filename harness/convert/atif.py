@@ -57,6 +57,7 @@ def trajectory(source: Source, attempt: SavedAttempt) -> dict[str, Any]:
             extra=_known(total_reasoning_tokens=usage.get("reasoning"), wall_seconds=record.times.wall),
         ),
         "extra": {
+            **({"damaged_lines": list(attempt.damaged)} if attempt.damaged else {}),
             "graph": source.manifest["graph"], "query_id": record.query_id, "query": attempt.start["query"],
             "attempt": record.attempt, "stop_reason": record.stop_reason, "ids": list(record.ids),
         },

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from harness.errors import UserError
-from harness.events import read_events
+from harness.events import Reading
 from harness.ledger import AttemptRecord, fold, read_ledger
 from harness.metrics import METRICS, score_answer
 from harness.runfiles import read_manifest, recorded_export, recorded_questions
@@ -47,7 +47,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class SavedAttempt:
-    """One attempt. `gold` and `scores` are None where gold isn't known; `left` was said after the last reply."""
+    """One attempt. `gold` and `scores` are None where gold isn't known; `left` was said after the last reply.
+
+    `damaged` are lines of its trajectory that can't be read, so that something is missing.
+    """
 
     record: AttemptRecord
     start: Mapping[str, Any]
@@ -55,6 +58,7 @@ class SavedAttempt:
     left: Sequence[Mapping[str, Any]]
     gold: tuple[int, ...] | None
     scores: Mapping[str, float] | None
+    damaged: tuple[int, ...] = ()
 
     @property
     def system(self) -> str:
@@ -77,6 +81,7 @@ class Source:
     gold: Mapping[str, tuple[int, ...]]
     is_candidate: Callable[[int], bool]
     unknown: str = ""
+    damaged: list[str] = field(default_factory=list)  # lines that `read` could not read, as FILE:LINE
 
     @classmethod
     def open(cls, run: Path, data: Path | None = None) -> Source:
@@ -111,14 +116,21 @@ class Source:
         return [state.last for state in fold(self.records).values() if state.last is not None]
 
     def read(self, records: Sequence[AttemptRecord]) -> Iterator[SavedAttempt]:
-        """Read the trajectories of these attempts, one at a time. Raises UserError for a damaged one."""
+        """Read the trajectories of these attempts, one at a time; fills `damaged`.
+
+        An attempt whose beginning is damaged, so that its task isn't known, is left out. Raises UserError for a
+        trajectory that isn't there or that lacks its beginning otherwise.
+        """
         for record in records:
             path = self.run / record.trajectory
             try:
-                yield self._read(record, path)
-            except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+                attempt, damaged = self._read(record, path)
+            except (OSError, ValueError) as error:
                 hint = f"`harness check {self.run}` says what else is wrong"
                 raise UserError(f"{path} can't be read: {error!r}", hint) from None
+            self.damaged.extend(f"{record.trajectory}:{line}" for line in damaged)
+            if attempt is not None:
+                yield attempt
 
     def scores(self, record: AttemptRecord) -> dict[str, float] | None:
         """Metrics of an attempt, None without gold; of an attempt that failed for infrastructure reasons, zeros."""
@@ -128,14 +140,15 @@ class Source:
         ids = () if record.is_infrastructure else record.ids
         return dict(zip(METRICS, score_answer(ids, gold, self.is_candidate), strict=True))
 
-    def _read(self, record: AttemptRecord, path: Path) -> SavedAttempt:
+    def _read(self, record: AttemptRecord, path: Path) -> tuple[SavedAttempt | None, tuple[int, ...]]:
         start: Mapping[str, Any] | None = None
         turns: list[Turn] = []
         said: list[Mapping[str, Any]] = []
         cleared: list[Mapping[str, Any]] = []
         made: list[Mapping[str, Any]] = []
         calls: dict[str, Call] = {}
-        for event in read_events(path):
+        reading = Reading(path)
+        for _, event in reading:
             kind = event["type"]
             if kind == "start":
                 start = event
@@ -153,9 +166,13 @@ class Source:
             elif kind == "result" and event["call_id"] in calls:
                 call = calls[event["call_id"]]
                 call.result, call.made, made = event, made, []
+        damaged = tuple(damage.line for damage in reading.damaged)
         if start is None:
-            raise ValueError("it has no start event")
-        return SavedAttempt(record, start, turns, said, self.gold.get(record.query_id), self.scores(record))
+            if not damaged:
+                raise ValueError("it has no start event")
+            return None, damaged
+        gold, scores = self.gold.get(record.query_id), self.scores(record)
+        return SavedAttempt(record, start, turns, said, gold, scores, damaged), damaged
 
 
 def reasoning(reply: Mapping[str, Any]) -> str:

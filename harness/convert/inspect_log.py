@@ -146,6 +146,7 @@ def sample(source: Source, attempt: SavedAttempt, epoch: int) -> dict[str, Any]:
         },
         "scores": {name: {"value": value, "answer": answer} for name, value in (attempt.scores or {}).items()},
         "metadata": {
+            **({"damaged_lines": list(attempt.damaged)} if attempt.damaged else {}),
             "ids": list(record.ids), "stop_reason": record.stop_reason, "attempt": record.attempt,
             "trajectory": record.trajectory, "cost": record.cost,
         },

@@ -1,7 +1,8 @@
 """Chat messages for fine-tuning: JSON Lines, an attempt a line, in the form of the Chat Completions API.
 
 Every message has a `weight`: 1 for the model's own (the tokens to learn), 0 for all others (the loss mask). Results are
-as the model saw them when they came, nothing cleared. Gold is not in it.
+as the model saw them when they came, nothing cleared. Gold is not in it. An attempt of which lines can't be read is
+left out: a conversation with a hole is no example to learn from.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def write(source: Source, attempts: Iterator[SavedAttempt], out: Path) -> int:
     try:
         with part.open("wb") as file:
             for attempt in attempts:
+                if attempt.damaged:
+                    continue
                 file.write(orjson.dumps(conversation(source, attempt), option=orjson.OPT_APPEND_NEWLINE))
                 count += 1
         part.replace(out)

@@ -12,10 +12,12 @@ from typing import Any
 import jsonschema
 import orjson
 
-from harness.events import trajectory_path
+from harness.events import parse_event, trajectory_path
 from harness.ledger import LEDGER, AttemptRecord, read_ledger
 from harness.rundir import is_in_use
 from harness.schemas.fast import Check, compile_schema
+
+_TORN = "torn: its end is missing"
 
 
 @dataclass(frozen=True)
@@ -89,28 +91,30 @@ def _readable_ledger(run: Path) -> list[AttemptRecord]:
 
 
 class TrajectoryCheck:
-    """The contract of one trajectory, checked event by event."""
+    """The contract of one trajectory, checked event by event; each event fits its schema."""
 
     def __init__(self, run: Path, name: str) -> None:
         self._run, self._name = run, name
-        self._open_calls: set[str] = set()
+        self._open_calls: set[str] | None = set()  # None: not known, since a line is lost that may have held the reply
+        self._seq: int | None = 0  # None: not known, since two events may have been in a lost line
+
+    def lost(self) -> None:
+        """A damaged line stands here."""
+        self._open_calls = self._seq = None
 
     def faults(self, number: int, event: dict[str, Any]) -> Iterator[RunFault]:
         """What is wrong with the event in line `number`, given those before it."""
-        if not fast_check("event")(event):
-            yield from (RunFault(self._name, number, text) for text in _schema_faults("event", event))
-        if event.get("seq") != number - 1:
-            yield RunFault(self._name, number, f"seq is {event.get('seq')}, not {number - 1}")
-        if event.get("type") == "reply":
-            calls = event.get("calls")
-            listed = calls if isinstance(calls, list) else []
-            self._open_calls = {str(call["id"]) for call in listed if isinstance(call, dict) and "id" in call}
-        elif event.get("type") == "result":
-            call = str(event.get("call_id"))
-            if call not in self._open_calls:
-                yield RunFault(self._name, number, f"a result for no open call: {call}")
-            self._open_calls.discard(call)
-            blob = event.get("blob")
+        if self._seq is not None and event.get("seq") != self._seq:
+            yield RunFault(self._name, number, f"seq is {event.get('seq')}, not {self._seq}")
+        self._seq = event.get("seq", number - 1) + 1
+        if event["type"] == "reply":
+            self._open_calls = {call["id"] for call in event["calls"]}
+        elif event["type"] == "result":
+            call, blob = event["call_id"], event["blob"]
+            if self._open_calls is not None:
+                if call not in self._open_calls:
+                    yield RunFault(self._name, number, f"a result for no open call: {call}")
+                self._open_calls.discard(call)
             if blob and not (self._run / "blobs" / str(blob)).is_file():
                 yield RunFault(self._name, number, f"blob {blob} is missing")
 
@@ -118,12 +122,21 @@ class TrajectoryCheck:
 def _check_trajectory(run: Path, path: Path, *, may_be_torn: bool, may_end_early: bool) -> Iterator[RunFault]:
     name = str(path.relative_to(run))
     check, last = TrajectoryCheck(run, name), None
-    for number, event in _parsed_lines(path, may_be_torn):
-        if isinstance(event, str):
-            yield RunFault(name, number, event)
-            return
-        yield from check.faults(number, event)
-        last = event.get("type")
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                if not may_be_torn:
+                    yield RunFault(name, number, _TORN)
+                return
+            try:
+                event = parse_event(line)
+            except ValueError as error:
+                yield RunFault(name, number, str(error))
+                check.lost()
+                last = "damaged"
+            else:
+                yield from check.faults(number, event)
+                last = event["type"]
     if last != "end" and not may_end_early:
         yield RunFault(name, None, f"its last event is not the attempt's end but {last or 'missing'}")
 
@@ -135,7 +148,7 @@ def _check_lines(run: Path, path: Path, schema: str, *, may_be_torn: bool) -> It
         if isinstance(value, str):
             texts: Iterable[str] = [value]
         else:
-            texts = () if fast_check(schema)(value) else _schema_faults(schema, value)
+            texts = () if fast_check(schema)(value) else schema_faults(schema, value)
         yield from (RunFault(str(path.relative_to(run)), number, text) for text in texts)
 
 
@@ -146,7 +159,7 @@ def _check_json(run: Path, path: Path, schema: str) -> Iterator[RunFault]:
     except (OSError, orjson.JSONDecodeError) as error:
         yield RunFault(name, None, f"can't be read: {error}")
         return
-    yield from (RunFault(name, None, text) for text in _schema_faults(schema, value))
+    yield from (RunFault(name, None, text) for text in schema_faults(schema, value))
 
 
 def _parsed_lines(path: Path, may_be_torn: bool) -> Iterator[tuple[int, Any]]:
@@ -155,7 +168,7 @@ def _parsed_lines(path: Path, may_be_torn: bool) -> Iterator[tuple[int, Any]]:
         for number, line in enumerate(lines, 1):
             if not line.endswith(b"\n"):
                 if not may_be_torn:
-                    yield number, "torn: its end is missing"
+                    yield number, _TORN
                 return
             try:
                 value = orjson.loads(line)
@@ -165,7 +178,8 @@ def _parsed_lines(path: Path, may_be_torn: bool) -> Iterator[tuple[int, Any]]:
             yield number, value if isinstance(value, dict) else "not a JSON object"
 
 
-def _schema_faults(schema: str, value: Any) -> Iterator[str]:
+def schema_faults(schema: str, value: Any) -> Iterator[str]:
+    """Every way in which a value does not fit `harness/schemas/SCHEMA.schema.json`."""
     for error in validator(schema).iter_errors(value):
         best = jsonschema.exceptions.best_match([error])
         where = "/".join(str(part) for part in (best or error).absolute_path)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from harness.audit.checks.answers import ERROR_CLASSES, error_class
-from harness.audit.facts import Sighting
+from harness.audit.facts import AttemptFacts, Sighting
 from harness.errors import UserError
 from harness.events import folder_name
 from harness.ledger import AttemptRecord
@@ -120,7 +120,7 @@ class Api:
         facts = run.saved.facts(record)
         return {
             "class": error_class(facts),
-            "ids": {str(seen.node): _origin(seen) for seen in (*facts.answer, *facts.gold_sightings[:_GOLD])},
+            "ids": {str(seen.node): _origin(seen, facts) for seen in (*facts.answer, *facts.gold_sightings[:_GOLD])},
         }
 
     def items(self, given: Parameters) -> dict[str, Any]:
@@ -212,8 +212,8 @@ def _passes(run: ViewedRun, row: Row, given: Parameters) -> bool:
     return not (text and deep) or run.says(row, text)
 
 
-def _origin(seen: Sighting) -> dict[str, Any]:
-    return {"text": where_seen(seen), "turn": seen.turn, "line": seen.line - 1, "state": seen.state}
+def _origin(seen: Sighting, facts: AttemptFacts) -> dict[str, Any]:
+    return {"text": where_seen(seen, facts), "turn": seen.turn, "line": seen.line - 1, "state": seen.state}
 
 
 def _value(value: Any) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from harness.events import parse_event
 from harness.own_words import own_words
-from harness.schemas import fast_check
 from harness.show import cut_in_words
 from harness.text import line, plain
 from harness.view.pieces import code_pieces, head_of, id_pieces, page_of
@@ -41,7 +41,7 @@ class Line:
 class Index:
     """The lines of one trajectory. `cleared` has the turn before which a call's result became a placeholder.
 
-    `unanswered` are calls that have no result. `fault` says why the file isn't read to its end, empty where it is.
+    `unanswered` are calls that have no result. `fault` says what of the file can't be read, empty where all can.
     """
 
     path: Path
@@ -52,8 +52,9 @@ class Index:
 
     def event(self, position: int) -> dict[str, Any] | None:
         """An event by its place from 0; None where what stands there breaks the schema. Raises IndexError, OSError."""
-        event = orjson.loads(self.raw(position))
-        return event if self.lines[position].kind else None
+        data = self.raw(position)
+        event: dict[str, Any] | None = orjson.loads(data) if self.lines[position].kind else None
+        return event
 
     def raw(self, position: int) -> bytes:
         """An event's line as it stands in the file. Raises IndexError and OSError."""
@@ -73,26 +74,24 @@ def read_index(path: Path) -> Index:
 
 @functools.lru_cache(maxsize=32)
 def _read_index(path: Path, _size: int, _time: int) -> Index:
-    is_valid = fast_check("event")
     lines: list[Line] = []
     cleared: dict[str, int] = {}
     calls: dict[str, None] = {}
-    offset, fault = 0, ""
+    offset = 0
+    faults: list[str] = []
     with path.open("rb") as file:
-        for number_, data in enumerate(file, 1):
-            try:
-                if not data.endswith(b"\n"):
-                    raise ValueError("torn by a crash")
-                event = orjson.loads(data)
-                if not isinstance(event, dict):
-                    raise ValueError("not a JSON object")
-            except ValueError as error:
-                fault = f"line {number_}: {error}"
+        for number, data in enumerate(file, 1):
+            if not data.endswith(b"\n"):
+                faults.append(f"line {number:,} is torn, as by a crash")
                 break
-            valid = is_valid(event)
-            lines.append(Line(offset, len(data), event["type"] if valid else "", event.get("turn") if valid else None))
+            event: dict[str, Any] = {}
+            try:
+                event = parse_event(data)
+            except ValueError as error:
+                faults.append(f"line {number:,}: {error}")
+            lines.append(Line(offset, len(data), event.get("type", ""), event.get("turn")))
             offset += len(data)
-            if not valid:
+            if not event:
                 continue
             if event["type"] == "clear":
                 cleared.update(dict.fromkeys(event["call_ids"], event["turn"]))
@@ -100,7 +99,13 @@ def _read_index(path: Path, _size: int, _time: int) -> Index:
                 calls.update(dict.fromkeys(call["id"] for call in event["calls"]))
             elif event["type"] == "result":
                 calls.pop(event["call_id"], None)
-    return Index(path, tuple(lines), cleared, frozenset(calls), fault)
+    return Index(path, tuple(lines), cleared, frozenset(calls), _in_words(faults))
+
+
+def _in_words(faults: list[str]) -> str:
+    """How many lines can't be read, and the first of them."""
+    more = f" and {len(faults) - 1:,} more" if len(faults) > 1 else ""
+    return line(faults[0])[:_PROMPT] + more if faults else ""
 
 
 class Items:

@@ -242,17 +242,17 @@ def test_reasoning_that_providers_show(raw: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_damaged_trajectory_leaves_nothing_half_written(run: Path, tmp_path: Path, form: str) -> None:
-    path = run / "trajectories" / "q2" / "0-1.jsonl"
-    path.write_bytes(b"nonsense\n" + path.read_bytes())
+def test_a_missing_trajectory_leaves_nothing_half_written(run: Path, tmp_path: Path, form: str) -> None:
+    (run / "trajectories" / "q2" / "0-1.jsonl").unlink()
     (tmp_path / "out").mkdir()
     with pytest.raises(UserError, match="0-1"):
         converted(run, form, tmp_path / "out" / "it")
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_damaged_trajectory_is_named(run: Path, tmp_path: Path) -> None:
-    (run / "trajectories/q1/0-0.jsonl").write_bytes(b"{}\n")
+def test_a_trajectory_without_a_beginning_is_named(run: Path, tmp_path: Path) -> None:
+    path = run / "trajectories/q1/0-0.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
     with pytest.raises(UserError, match=r"q1/0-0\.jsonl can't be read"):
         converted(run, "messages", tmp_path / "m.jsonl")
     assert list(tmp_path.glob("*m.jsonl*")) == []

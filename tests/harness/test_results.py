@@ -108,7 +108,7 @@ def test_a_price_list_costs_a_run_anew(tmp_path: Path, export: Export) -> None:
 def test_a_broken_ledger_or_trajectory_is_named(tmp_path: Path, export: Export) -> None:
     run = make_run(tmp_path / "run", export, {"hit": Try((1,), calls=("bash",))})
     trajectory = next(run.glob("trajectories/hit/*.jsonl"))
-    trajectory.write_bytes(b"{nonsense\n")
+    trajectory.unlink()
     with pytest.raises(UserError, match="can't be read"):
         read_results(run).field("calls.bash", "hit")
     (run / "attempts.jsonl").write_bytes(b"{nonsense\n")

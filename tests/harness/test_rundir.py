@@ -173,7 +173,9 @@ def test_a_finished_attempt_has_its_end_in_the_trajectory(tmp_path: Path) -> Non
         Ledger(run).append(AttemptRecord("q", 0, 0, "answered", trajectory=str(path.relative_to(run))))
     begun = path.read_bytes()
     name = path.relative_to(run)
-    path.write_bytes(begun + orjson.dumps({"seq": 2, "type": "end"}) + b"\n")
+    stop = {"stop_reason": "answered", "limit": None, "error": None}
+    end = orjson.dumps({"schema_version": 1, "seq": 2, "time": 1.0, "type": "end", **stop})
+    path.write_bytes(begun + end + b"\n")
     assert not any("last event" in fault for fault in faults_of(run))
     path.write_bytes(begun)
     assert f"{name}:None: its last event is not the attempt's end but notice" in faults_of(run)

@@ -40,7 +40,9 @@ def test_a_torn_last_line_does_not_hide_the_rest(tmp_path: Path) -> None:
 
 def test_a_bad_line_in_the_middle_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
-    path.write_bytes(b'{"seq": 0}\nnonsense\n{"seq": 2}\n')
+    with TrajectoryWriter(path, tmp_path) as log:
+        log.write("notice", turn=1, text="whole")
+    path.write_bytes(path.read_bytes() + b"nonsense\n" + path.read_bytes())
     with pytest.raises(ValueError, match=r"t\.jsonl:2"):
         list(read_events(path))
 

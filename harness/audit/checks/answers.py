@@ -17,7 +17,7 @@ ERROR_CLASSES = (
     "hit",  # the first id is right
     "no answer",  # no id was returned
     "ranking",  # a right id was returned, but not first
-    UNREADABLE,  # the trajectory can't be read to its end, so what the agent saw isn't known
+    UNREADABLE,  # not all of the trajectory can be read, and what can be doesn't settle what the agent saw
     "selection",  # a right id stood in an output that was still there, and was not returned
     "cleared",  # right ids stood only in outputs that had been cleared by the time of the answer
     "cut",  # right ids stood only in parts of outputs that were cut away and never shown
@@ -33,9 +33,9 @@ def error_class(facts: AttemptFacts) -> str:
     by_answer = class_by_answer(gold, ids, failed=facts.failed, hit=facts.hit)
     if by_answer is not None:
         return by_answer
-    if facts.unreadable:
-        return UNREADABLE
     states = {sighting.state for sighting in facts.gold_sightings}
+    if facts.unreadable or (facts.damaged and "shown" not in states):
+        return UNREADABLE
     found = {"shown": "selection", "cleared": "cleared", "cut": "cut", "never": "search"}
     return next(name for state, name in found.items() if state in states)
 
@@ -63,8 +63,8 @@ def error_classes(facts: AttemptFacts) -> Iterator[Row]:
 
 
 def gold_classes(facts: AttemptFacts) -> Iterator[Row]:
-    """Gold ids by what became of them, in attempts that can be read and didn't fail for infrastructure reasons."""
-    if facts.failed or facts.record is None or facts.unreadable:
+    """Gold ids by what became of them, in attempts that can be read whole and didn't fail for infrastructure."""
+    if facts.failed or facts.record is None or facts.is_partial:
         return
     ids = facts.record.ids
     found = [_gold_class(sighting, ids) for sighting in facts.gold_sightings]
@@ -88,13 +88,15 @@ def returned_ids(facts: AttemptFacts) -> Iterator[Row]:
         "cut": "only in a part that was cut away",
         "never": "in nothing that the agent saw",
     }
-    for state, label in labels.items() if not facts.unreadable else ():
+    for state, label in labels.items() if not facts.is_partial else ():
         mine = [sighting for sighting in facts.answer if sighting.state == state]
         yield Row(len(mine), len(facts.answer), [_place(facts, sighting) for sighting in mine], label)
 
 
 def named_before_seen(facts: AttemptFacts) -> Iterator[Row]:
     """Returned ids that the agent wrote itself before any output showed them: recalled, guessed or computed."""
+    if facts.is_partial:
+        return
     mine = [sighting for sighting in facts.answer if sighting.named_before]
     yield Row(len(mine), len(facts.answer), [_place(facts, sighting) for sighting in mine])
 
@@ -125,7 +127,7 @@ def first_gold(facts: AttemptFacts) -> Sighting | None:
 
 def turn_of_first_gold(facts: AttemptFacts) -> Values:
     """The turn in which the first right id was shown."""
-    first = first_gold(facts)
+    first = first_gold(facts) if not facts.is_partial else None
     return [(first.turn, first.line)] if first is not None else []
 
 

@@ -89,6 +89,11 @@ def unledgered(facts: AttemptFacts) -> Iterator[Row]:
     yield Row(facts.record is None, 1, [Place(facts.file, 0)] if facts.record is None else ())
 
 
+def damaged_lines(facts: AttemptFacts) -> Iterator[Row]:
+    """Lines of trajectories that hold no event, and that everything else leaves out."""
+    yield Row(len(facts.damaged), facts.lines, [Place(facts.file, line, why) for line, why in facts.damaged])
+
+
 def faults(facts: AttemptFacts) -> Iterator[Row]:
     """Trajectories that break the contract of the run folder."""
     places = [Place(facts.file, line, what) for line, what in facts.faults]
@@ -107,5 +112,7 @@ CHECKS = (
     Check("stop_reasons", "trust", "why attempts stopped", "attempts", stop_reasons, "all"),
     Check("lost_in_call", "trust", "sandboxes lost under a command", "attempts", lost_in_call, "all", alarm=True),
     Check("unledgered", "trust", "trajectories not in the ledger", "trajectories", unledgered, "all", alarm=True),
+    Check("damaged_lines", "trust", "lines of trajectories that can't be read", "lines", damaged_lines, "all",
+          alarm=True),
     Check("faults", "trust", "trajectories with faults", "trajectories", faults, "all", alarm=True),
 )  # fmt: skip

@@ -117,7 +117,7 @@ class Pane {
         el("span", { class: "dim" }, [count(data.turns, "turn"), seconds(data.times.wall), tokens(data.usage), data.cost === null ? "" : money(data.cost), data.file].filter(Boolean).join(" · "))),
       data.error && el("pre", { class: "bad" }, data.error),
       data.lacking && el("p", { class: "note" }, `gold is not known: ${data.lacking}`),
-      data.fault && el("p", { class: "note" }, `the trajectory is not read to its end: ${data.fault}`));
+      data.fault && el("p", { class: "note" }, `not all of the trajectory can be read: ${data.fault}`));
     this.answer = el("div", { class: "answer-box" }, answerTable("answer", data.answer),
       data.gold && answerTable("right, and not returned", data.gold.filter((each) => !this.marks.given.has(each.id))),
       data.gold && data.gold_count > data.gold.length && el("p", { class: "dim" }, `${count(data.gold_count - data.gold.length, "more right id")}`));

@@ -49,6 +49,12 @@ def tear(run: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
+def spoil_line(run: Path) -> None:
+    path = run / "trajectories" / "q4" / "0-0.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"\0" * 40 + b"\n", *lines[3:]]))
+
+
 def change_questions(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_bytes())
     manifest["questions"]["sha256"] = "0" * 64
@@ -77,6 +83,7 @@ PLANTED: dict[tuple[str, str], Plant] = {
     ("lost_in_call", ""): one(extra={"counts": {"lost_in_call": 1}}),
     ("unledgered", ""): Plant({"q4": [Attempt()]}, unledgered=("q4",)),
     ("faults", ""): Plant({"q4": [Attempt()]}, then=tear),
+    ("damaged_lines", ""): Plant({"q4": [Attempt([Step("ls", "8")], (8,))]}, then=spoil_line),
     ("differing_prompts", "prompt"): one(prompt="Guess: {query}"),
     ("differing_prompts", "tools"): one(tools=("bash",)),
     ("differing_prompts", "mode"): one(mode="shell"),

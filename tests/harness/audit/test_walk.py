@@ -253,16 +253,18 @@ def test_damaged_trajectories_are_told(walked: Walk, tmp_path: Path, export: Exp
     assert torn.answer == facts.answer
     assert torn.unreadable
     broken = again([*good[:3], b"nonsense\n", *good[4:]])
-    assert broken.unreadable
-    assert not facts.unreadable
-    assert [line for line, _ in broken.faults] == [4]
-    assert len(broken.calls) == 1
+    assert not broken.unreadable
+    assert broken.is_partial
+    assert not facts.is_partial
+    assert [line for line, _ in broken.damaged] == [4]
+    assert broken.faults == []
+    assert len(broken.calls) == len(facts.calls)
     event = json.loads(good[2])
     del event["text"]
     odd = again([*good[:2], json.dumps(event).encode() + b"\n", *good[3:]])
-    assert [line for line, _ in odd.faults] == [3]
+    assert [line for line, _ in odd.damaged] == [3]
     assert [call.line for call in odd.calls] == [5]
-    assert again([*good[:2], b"[]\n"]).faults == [(3, "not a JSON object")]
+    assert again([*good[:2], b"[]\n"]).damaged == [(3, "not a JSON object")]
     assert not facts.faults
 
 
