@@ -14,6 +14,7 @@ from sandbox.contract import (
     SandboxFileError,
     SandboxLost,
     SandboxUnavailable,
+    ShellEnd,
     Spec,
     Termination,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "SandboxFileError",
     "SandboxLost",
     "SandboxUnavailable",
+    "ShellEnd",
     "Spec",
     "Termination",
     "choose",

@@ -45,7 +45,17 @@ from pathlib import Path
 
 from sandbox.bwrap_root import account, shell_tools, shown_folders, whole_system, writable
 from sandbox.client import WRITABLE, Client, Setup
-from sandbox.contract import SHARED, Limits, Programs, Sandbox, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.contract import (
+    SHARED,
+    Limits,
+    Programs,
+    Sandbox,
+    SandboxError,
+    SandboxLost,
+    SandboxUnavailable,
+    ShellEnd,
+    Spec,
+)
 from sandbox.readable import check_readable
 from sandbox.supervised import SupervisedSandbox
 from sandbox.terminal import shell_in
@@ -165,7 +175,7 @@ class BwrapBackend:
         twin_of.add_twin(sandbox)
         return sandbox
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return shell_in(self.open, spec)
 
     def describe(self) -> dict[str, object]:

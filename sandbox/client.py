@@ -32,7 +32,7 @@ header gives. Numbers are decimal. Sizes are bytes, times microseconds.
     shell SEQ ROWS COLUMNS                  text LENGTH                payload: what the terminal shows
       then any number of                    beat, and at the end
       keys LENGTH (payload: the keys)       end SEQ REASON EXIT        REASON is 0, or the limit that ended it
-      size ROWS COLUMNS
+      size ROWS COLUMNS                       by its number in `_REASONS`; EXIT is -1 then
     anything wrong                          error LENGTH               payload: what; the supervisor exits
 
 `read` and `write` know nothing of what the harness means by them: paths are the agent's. A transfer is at most
@@ -58,6 +58,7 @@ from sandbox.contract import (
     MiB,
     SandboxFileError,
     SandboxLost,
+    ShellEnd,
     Termination,
 )
 
@@ -68,6 +69,7 @@ LAST_SPILL = 99_999  # the highest NNN of outputs/NNN.txt
 MAX_PATH = 4095  # bytes: the kernel's own limit
 SILENCE = 10.0  # seconds without a frame, heartbeats included, after which a sandbox is taken for lost
 OVERTIME = 10.0  # seconds past a call's deadline within which its result must have come
+_REASONS: Mapping[str, Termination] = {"1": "timeout", "2": "oom", "3": "pid_limit", "4": "cpu_limit"}
 FILE_TIMEOUT = 40.0  # seconds for a read or write; the supervisor itself gives up after 20
 
 WRITABLE = (SCRATCH, "/tmp", "/dev/shm")  # noqa: S108 - paths inside a sandbox
@@ -258,8 +260,8 @@ class Client:
         """The person's window has changed its size."""
         self._send(b"size %d %d\n" % (rows, columns))
 
-    def shell_text(self) -> bytes | int:
-        """Wait for the next text that the terminal shows, or the exit code at the end (128 + 9 if a limit ended it)."""
+    def shell_text(self) -> bytes | ShellEnd:
+        """Wait for the next text that the terminal shows, or for how the shell ended."""
         while True:
             deadline = time.monotonic() + self._silence
             name, words = self._header(deadline, self._silence)
@@ -271,7 +273,9 @@ class Client:
                     raise self._broken("a text without bounds")
                 return self._take(length, deadline)
             elif name == "end" and len(words) == 3:
-                return 137 if words[2] == "-1" else self._numbers(name, words, 3)[2] & 255
+                if words[2] == "-1":
+                    return ShellEnd(137, _REASONS.get(words[1], "killed"))
+                return ShellEnd(self._numbers(name, words, 3)[2] & 255, "exit")
             else:
                 raise self._unexpected(name, words, deadline)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 GRAPH = "/graph"  # where the agent finds the export's files/, read-only
 SCRATCH = "/scratch"  # the agent's working directory, writable, of limited size, empty at the start
@@ -143,6 +143,13 @@ class FileSlice:
     size: int
 
 
+class ShellEnd(NamedTuple):
+    """How a person's shell ended: its exit code, 137 where a limit ended it, and which one (`exit`: none)."""
+
+    code: int
+    termination: Termination
+
+
 @runtime_checkable
 class Sandbox(Protocol):
     """One attempt's sandbox; a context manager. Calls are not concurrent. `memory` may be read at any time."""
@@ -203,6 +210,6 @@ class Backend(Protocol):
         """What a run's manifest records: kind, versions, image id and base (docker), the sandbox's Python."""
         ...
 
-    def shell(self, spec: Spec) -> int:
-        """Give the person at this terminal a shell in a fresh sandbox; returns its exit code."""
+    def shell(self, spec: Spec) -> ShellEnd:
+        """Give the person at this terminal a shell in a fresh sandbox; returns how it ended."""
         ...

@@ -43,7 +43,17 @@ from docker.types import LogConfig, Mount
 
 from sandbox import volumes
 from sandbox.client import WRITABLE, Client, Setup
-from sandbox.contract import SHARED, Limits, Programs, Sandbox, SandboxError, SandboxLost, SandboxUnavailable, Spec
+from sandbox.contract import (
+    SHARED,
+    Limits,
+    Programs,
+    Sandbox,
+    SandboxError,
+    SandboxLost,
+    SandboxUnavailable,
+    ShellEnd,
+    Spec,
+)
 from sandbox.daemon import FAILURES, connect, reason
 from sandbox.image import DEFAULT_BASE, USER, Image, ensure_image
 from sandbox.owner import labels
@@ -112,7 +122,7 @@ class DockerBackend:
         twin_of.add_twin(sandbox)
         return sandbox
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return shell_in(self.open, spec)
 
     def describe(self) -> dict[str, object]:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from sandbox.around import Around
-from sandbox.contract import Backend, ExecResult, Sandbox, Spec
+from sandbox.contract import Backend, ExecResult, Sandbox, ShellEnd, Spec
 from sandbox.supervised import SupervisedSandbox
 
 
@@ -102,7 +102,7 @@ class KernelBackend:
     def describe(self) -> dict[str, object]:
         return self._backend.describe()
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return self._backend.shell(spec)
 
 

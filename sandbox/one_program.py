@@ -47,6 +47,7 @@ from sandbox.contract import (
     SandboxFileError,
     SandboxLost,
     SandboxUnavailable,
+    ShellEnd,
     Spec,
     Termination,
 )
@@ -123,7 +124,7 @@ class OneProgramBackend:
     def describe(self) -> dict[str, object]:
         return self._backend.describe()
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         """A shell without Python: there is no call whose end would end the program."""
         return self._backend.shell(spec)
 

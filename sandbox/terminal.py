@@ -14,15 +14,17 @@ from dataclasses import replace
 from types import FrameType
 
 from sandbox.client import Client
-from sandbox.contract import SandboxError, SandboxLost, Spec
+from sandbox.contract import SandboxError, SandboxLost, ShellEnd, Spec
 from sandbox.supervised import SupervisedSandbox
 
 PROMPT: Mapping[str, str] = {"PS1": r"sandbox:\w\$ "}
 _KEYS = 4096  # bytes read from the keyboard at once
 
 
-def shell_in(open_sandbox: Callable[[Spec], SupervisedSandbox], spec: Spec, keyboard: int = 0, screen: int = 1) -> int:
-    """Open a sandbox, give the terminal at `keyboard` and `screen` a bash in it, and return bash's exit code.
+def shell_in(
+    open_sandbox: Callable[[Spec], SupervisedSandbox], spec: Spec, keyboard: int = 0, screen: int = 1
+) -> ShellEnd:
+    """Open a sandbox, give the terminal at `keyboard` and `screen` a bash in it, and return how bash ended.
 
     The sandbox is the agent's, but for a prompt and the terminal's own TERM. Raises SandboxError if `keyboard` is no
     terminal, SandboxUnavailable and SandboxLost.
@@ -34,7 +36,7 @@ def shell_in(open_sandbox: Callable[[Spec], SupervisedSandbox], spec: Spec, keyb
         return relay(sandbox.client, keyboard, screen)
 
 
-def relay(client: Client, keyboard: int, screen: int) -> int:
+def relay(client: Client, keyboard: int, screen: int) -> ShellEnd:
     """Relay until the shell ends; the terminal is in raw mode meanwhile. Call it from the main thread."""
     with _raw(keyboard), _wake_pipe() as (woken, wake), _window_changes(wake):
         client.start_shell(*_size(keyboard))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -13,9 +14,16 @@ from harness.cli.options import data_dir_option, sandbox_option, set_option
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.graphs import data_directory, open_graph
-from harness.modes import load_mode
+from harness.modes import Sandbox, load_mode
 from harness.settings import parse_assignments
 from harness.setup import sandbox_spec
+
+# Exit codes of what a signal ended that the kernel sends.
+_KILLED = {
+    128 + signal.SIGKILL: "by SIGKILL, as the kernel does where memory runs out, or from inside",
+    128 + signal.SIGXCPU: "one process used up sandbox.cpu_seconds",
+    128 + signal.SIGXFSZ: "it wrote a file larger than sandbox.file_size",
+}
 
 
 @click.command()
@@ -28,7 +36,7 @@ def command(graph: str, mode: str, sandbox_kind: str, data_dir: Path | None, ass
     """Open a shell in exactly the sandbox that the agent has.
 
     Same files, same limits, same programs, no network. What is written there is gone when the shell ends. Exits
-    with the shell's exit code.
+    with the shell's exit code, 137 where a limit ended it, and says which.
 
     \b
     Example:
@@ -43,4 +51,27 @@ def command(graph: str, mode: str, sandbox_kind: str, data_dir: Path | None, ass
     notice(f"the graph {opened.name} is at {sandbox.GRAPH}, you are in {sandbox.SCRATCH}; `exit` ends it")
     if resolved.view.one_program:
         notice("the one Python program of this mode is for its agent: here there is none")
-    return backend.shell(sandbox_spec(opened.export, resolved.view, resolved.sandbox, {"run": "shell"}))
+    try:
+        end = backend.shell(sandbox_spec(opened.export, resolved.view, resolved.sandbox, {"run": "shell"}))
+    except sandbox.SandboxLost:
+        click.echo(err=True)  # the shell may have been in the middle of a line
+        raise
+    if why := _why(end, resolved.sandbox):
+        click.echo(err=True)
+        notice(why)
+    return end.code
+
+
+def _why(end: sandbox.ShellEnd, limits: Sandbox) -> str:
+    """What ended a shell that did not end by itself, as far as is known; empty where it did."""
+    reached = {
+        "oom": f"its processes and files together took more memory than sandbox.memory, {limits.memory:,} MiB",
+        "pid_limit": f"it had more processes and threads than sandbox.pids, {limits.pids:,}",
+        "cpu_limit": f"its processes together used up sandbox.cpu_seconds, {limits.cpu_seconds:,} s",
+    }
+    if end.termination != "exit":
+        what = reached.get(end.termination, "one of its limits was reached")
+        return f"the shell was ended: {what}; --set changes a limit"
+    if end.code not in _KILLED:
+        return ""
+    return f"the shell's exit code {end.code} means that it, or what it ran last, was killed: {_KILLED[end.code]}"

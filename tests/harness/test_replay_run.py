@@ -19,7 +19,7 @@ from harness.modes import load_mode
 from harness.replay_run import REPLAYS, RunReplay, plan_replay, replay_run
 from harness.tools.graph import Graph
 from harness.tools.listing import search_results
-from sandbox import Backend, Sandbox, SandboxLost, Spec
+from sandbox import Backend, Sandbox, SandboxLost, ShellEnd, Spec
 from tests.support.audited import Attempt, Step, make_audited_run
 from tests.support.runs import make_export
 
@@ -39,7 +39,7 @@ class Counting:
     def describe(self) -> dict[str, object]:
         return self._backend.describe()
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return self._backend.shell(spec)
 
 

@@ -22,7 +22,7 @@ from harness.runfiles import read_manifest
 from harness.runner import execute
 from harness.schemas import check_run
 from harness.settings import parse_assignments
-from sandbox import Backend, Sandbox, Spec
+from sandbox import Backend, Sandbox, ShellEnd, Spec
 from tests.support.running import Make, Notes, run, stops
 from tests.support.server import ScriptedServer, rate_limited
 from tests.support.talk import profile
@@ -133,7 +133,7 @@ class Fragile:
     def describe(self) -> dict[str, object]:
         return self._backend.describe()
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return self._backend.shell(spec)
 
 

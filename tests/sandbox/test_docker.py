@@ -50,7 +50,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 SHELL = """
 import sys
 from sandbox import Spec, choose
-sys.exit(choose("docker").shell(Spec(graph=None)))
+sys.exit(choose("docker").shell(Spec(graph=None)).code)
 """
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Backend, ExecResult, FileSlice, Limits, Sandbox, SandboxLost, Spec, probe
+from sandbox import Backend, ExecResult, FileSlice, Limits, Sandbox, SandboxLost, ShellEnd, Spec, probe
 from sandbox.contract import GiB, MiB
 from tests.support.sandboxes import CANARY, changed_bwrap, make_export
 
@@ -121,7 +121,7 @@ class WeakBackend:
     def describe(self) -> dict[str, object]:
         return {}
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return 0
 
 

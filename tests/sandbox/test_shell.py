@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SHELL = """
 import sys
 from pathlib import Path
-from sandbox import Spec, choose
-code = choose(sys.argv[1]).shell(Spec(Path(sys.argv[2])))
-print(f"left with {code}")
+from sandbox import Limits, Spec, choose
+end = choose(sys.argv[1]).shell(Spec(Path(sys.argv[2]), limits=Limits(pids=64, memory=1100 << 20, scratch=64 << 20)))
+print(f"left with {end.code} {end.termination}")
 """
 PROMPT = r"sandbox:~\$ "
 
@@ -48,7 +48,7 @@ def test_it_is_the_agents_sandbox(terminal: pexpect.spawn) -> None:
 
 def test_the_exit_code_comes_out_and_the_terminal_is_as_before(terminal: pexpect.spawn) -> None:
     terminal.sendline("exit 7")
-    terminal.expect("left with 7\r\n")
+    terminal.expect("left with 7 exit\r\n")
     terminal.expect(pexpect.EOF)
 
 
@@ -75,7 +75,7 @@ def test_keys_that_mean_something(terminal: pexpect.spawn) -> None:
     terminal.sendline("kill -KILL %1; wait %1; echo é中")  # else Ctrl-D may come before it is gone
     terminal.expect("é中\r\n")
     terminal.send("\x04")
-    terminal.expect("left with [0-9]+\r\n")
+    terminal.expect("left with [0-9]+ exit\r\n")
 
 
 def test_a_flood_on_the_screen(terminal: pexpect.spawn) -> None:
@@ -85,7 +85,18 @@ def test_a_flood_on_the_screen(terminal: pexpect.spawn) -> None:
 
 def test_it_has_the_agents_limits(terminal: pexpect.spawn) -> None:
     terminal.sendline("f() { f | f; }; f")
-    terminal.expect("left with 137\r\n", timeout=120)
+    terminal.expect("left with 137 pid_limit\r\n", timeout=120)
+
+
+def test_it_says_that_memory_ran_out(terminal: pexpect.spawn) -> None:
+    """The kernel may take the program alone, by which the shell lives on; the watch ends all."""
+    terminal.sendline("exec python3 -c 'x = [bytearray(1 << 20) for _ in range(1 << 20)]'")
+    terminal.expect("left with (137 oom|137 exit)\r\n", timeout=120)
+
+
+def test_a_shell_that_is_killed_from_inside(terminal: pexpect.spawn) -> None:
+    terminal.sendline("kill -KILL $$")
+    terminal.expect("left with 137 exit\r\n")
 
 
 def test_without_a_terminal_there_is_no_shell(backend: Backend, graph: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox import Backend, ExecResult, Sandbox, Spec
+from sandbox import Backend, ExecResult, Sandbox, ShellEnd, Spec
 from sandbox.bwrap import BwrapBackend, candidates
 
 CANARY = "canary-5d1c7e90-gold-label"
@@ -104,7 +104,7 @@ class ShellOnly:
     def describe(self) -> dict[str, object]:
         return self.inner.describe()
 
-    def shell(self, spec: Spec) -> int:
+    def shell(self, spec: Spec) -> ShellEnd:
         return self.inner.shell(replace(spec, programs="shell"))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +35,10 @@ def terminal(*arguments: str, folder: Path, **env: str) -> pexpect.spawn[str]:
     )  # fmt: skip
 
 
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 @pytest.mark.usefixtures("bwrap")
 class TestShell:
     def test_a_person_is_where_the_agent_would_be(self, export: Export, tmp_path: Path) -> None:
@@ -56,6 +62,55 @@ class TestShell:
         shell.expect(pexpect.EOF)
         shell.close()
         assert shell.exitstatus == 7
+
+    @pytest.mark.parametrize(
+        ("setting", "typed", "code", "said"),
+        [
+            ("pids=32", "f() { f | f; }; f", 137, "more processes and threads than sandbox.pids, 32"),
+            (
+                "memory=1_100",
+                "exec python3 -c 'x = [bytearray(1 << 20) for _ in range(1 << 20)]'",
+                137,
+                "more memory than sandbox.memory, 1,100 MiB",
+            ),
+            ("cpu_seconds=1", "while :; do :; done", None, "used up sandbox.cpu_seconds"),
+            ("pids=64", "kill -KILL $$", 137, "exit code 137 means that it, or what it ran last, was killed"),
+        ],
+    )
+    def test_a_sudden_end_is_explained(
+        self, export: Export, tmp_path: Path, setting: str, typed: str, code: int | None, said: str
+    ) -> None:
+        flags = ("--sandbox", "bwrap", "--set", f"sandbox.{setting}", "--set", "sandbox.scratch=16")
+        shell = terminal("shell", "--graph", str(export.path), *flags, folder=tmp_path)
+        shell.expect("sandbox:~")
+        shell.sendline(typed)
+        shell.expect("\r\n[^\r\n]*the shell(?: was ended:|'s exit code)[^\r\n]*\r\n", timeout=120)
+        assert said in shell.after
+        shell.expect(pexpect.EOF)
+        shell.close()
+        assert shell.exitstatus == code or code is None
+        assert shell.exitstatus
+
+    @pytest.mark.parametrize(("typed", "code"), [("false; exit", 1), ("(exit 130); exit", 130), ("exit", 0)])
+    def test_an_end_of_its_own_needs_no_word(self, export: Export, tmp_path: Path, typed: str, code: int) -> None:
+        shell = terminal("shell", "--graph", str(export.path), "--sandbox", "bwrap", folder=tmp_path)
+        shell.expect("sandbox:~")
+        shell.sendline(typed)
+        shell.expect(pexpect.EOF)
+        assert "the shell" not in shell.before
+        shell.close()
+        assert shell.exitstatus == code
+
+    def test_a_sandbox_that_is_gone_is_said(self, export: Export, tmp_path: Path) -> None:
+        shell = terminal("shell", "--graph", str(export.path), "--sandbox", "bwrap", folder=tmp_path)
+        shell.expect("sandbox:~")
+        (outer,) = children(shell.pid)
+        (supervisor,) = children(outer)
+        os.kill(supervisor, signal.SIGKILL)
+        shell.expect("\r\nerror: [^\r\n]*sandbox[^\r\n]*\r\n")
+        shell.expect(pexpect.EOF)
+        shell.close()
+        assert shell.exitstatus == 3
 
     def test_needs_a_terminal(self, export: Export) -> None:
         mistake(run_cli("shell", "--graph", str(export.path)), "harness shell needs a terminal")
