@@ -13,14 +13,18 @@ nothing can be executed that was not there: `shell_root` says how, and what that
 supervisor makes a user namespace of its own for it, which some systems forbid (AppArmor's profile for bwrap): then
 there is no such sandbox here, and opening one says so.
 
-What it does not isolate. The kernel is shared: a hole in it is a hole here. The system folders' content, the kernel's
-version, /proc/cpuinfo, /proc/meminfo, the machine's load and, in /proc/self/mountinfo, the host paths of what is shown
-can be read. There are no cgroups: memory, processes and CPU time are limited per process by rlimits, and all together
-by a watchdog in the supervisor that looks every 5 to 100 ms, so a fast enough program exceeds a limit for that long.
-Memory that the kernel holds for a program (sockets' and pipes' buffers, page tables) is not counted. The share of the
-CPUs and the disk's bandwidth are not limited. What can't be told from an ordinary failure is one: an allocation
-refused at once (Python's MemoryError), a file that a program which ignores SIGXFSZ finds too large, a fork refused
-while the number of processes touched the limit for a moment.
+What it does not isolate. The kernel is shared: a hole in it is a hole here. The system folders' content and, in
+/proc/self/mountinfo, the host paths of what is shown can be read; so can what /proc says of the machine as a whole: its
+kernel's version, command line and configuration, its CPUs, memory, load, uptime, interrupts, disks and partitions with
+their counters, the file systems it has mounted (names of devices, in /proc/fs), and the kernel's settings and counters
+in /proc/sys, among them the boot's id and the numbers of open files and pseudoterminals. What it says of others' kernel
+keys, file locks, timers and of the scheduler's queues is covered by empty files. There are no cgroups: memory,
+processes and CPU time are limited per process by rlimits, and all together by a watchdog in the supervisor that looks
+every 5 to 100 ms, so a fast enough program exceeds a limit for that long. Memory that the kernel holds for a program
+(sockets' and pipes' buffers, page tables) is not counted. The share of the CPUs and the disk's bandwidth are not
+limited. What can't be told from an ordinary failure is one: an allocation refused at once (Python's MemoryError), a
+file that a program which ignores SIGXFSZ finds too large, a fork refused while the number of processes touched the
+limit for a moment.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ from importlib.metadata import PackageNotFoundError, files
 from importlib.resources import files as resources
 from pathlib import Path
 
-from sandbox.bwrap_root import account, shell_tools, shown_folders, whole_system, writable
+from sandbox.bwrap_root import account, covered_proc, shell_tools, shown_folders, whole_system, writable
 from sandbox.client import WRITABLE, Client, Setup
 from sandbox.contract import (
     SHARED,
@@ -248,6 +252,7 @@ class BwrapBackend:
                     *_NAMESPACES,
                     *self._identity(uid, setup.arranges_mounts, options),
                     *("--proc", "/proc", "--dev", "/dev"),
+                    *covered_proc(hand),
                     *writable(spec.limits),
                     *self._system(spec.programs),
                     *account(uid or OWN_USER, hand),

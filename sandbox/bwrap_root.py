@@ -13,6 +13,9 @@ from sandbox.shell_root import Missing, find_shell_root
 
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into /usr, or folders of their own
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-x86_64.path", "localtime")
+# Not of a namespace: kernel keys (also those that the harness's session holds) and how many each user has, file locks,
+# and what older kernels let anybody read of timers, the scheduler's queues and who waits where.
+_HOST_WIDE = ("keys", "key-users", "locks", "timer_list", "timer_stats", "sched_debug", "latency_stats")
 _COMMAND = ["--symlink", "/dev/fd/3", "/sandbox/command"]  # bash's name for what it runs
 
 
@@ -58,6 +61,15 @@ def shell_tools() -> list[str]:
     for link, target in root.links.items():
         arguments += ["--symlink", target, f"/{link}"]
     return [*arguments, *_COMMAND]
+
+
+def covered_proc(hand: Callable[[bytes], str]) -> list[str]:
+    """Nothing instead of files of /proc that tell of the host's other users and processes; where the kernel has them.
+
+    `hand` gives bwrap a file and returns its descriptor's number.
+    """
+    names = [name for name in _HOST_WIDE if Path("/proc", name).exists()]
+    return [word for name in names for word in ("--perms", "0444", "--ro-bind-data", hand(b""), f"/proc/{name}")]
 
 
 def _folders(paths: Iterable[Path]) -> list[str]:

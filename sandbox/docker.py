@@ -10,8 +10,10 @@ supervisor is the container's PID 1 and can't be signalled, read, traced or writ
 With shell tools alone (`Spec.programs`) it is another image, which holds only these and what they need, and nothing can
 be executed that was not there: `shell_root` says how, and what that does not close.
 
-What it does not isolate. The kernel is shared: a hole in it is a hole here. The kernel's version, /proc/cpuinfo,
-/proc/meminfo, the machine's load and, in /proc/self/mountinfo, the host paths of what is mounted can be read. The
+What it does not isolate. The kernel is shared: a hole in it is a hole here. In /proc/self/mountinfo the host paths of
+what is mounted can be read, and what /proc says of the machine as a whole: the kernel's version, command line,
+configuration, settings and counters, CPUs, memory, load, disks, file locks (by device and inode, whose they are is
+hidden), and how many kernel keys each user has. Docker itself covers the keys, timers and what else it knows of. The
 disk's bandwidth is not limited. Who may use the daemon is as good as root on its machine; a sandbox never gets at its
 socket. Rootless Docker and Podman have control groups only where version 2 of them is delegated to the user; elsewhere
 the supervisor's watchdog alone limits memory and processes, and nothing the share of the CPUs.
