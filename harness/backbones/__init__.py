@@ -109,11 +109,11 @@ def _scripted(argument: str, overrides: _Overrides, _: _Notice) -> tuple[Backbon
     return backbone, bare_profile(backbone.name, overrides)
 
 
-def _replay(argument: str, overrides: _Overrides, _: _Notice) -> tuple[Backbone, Profile]:
+def _replay(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Backbone, Profile]:
     from harness.backbones.replay import ReplayBackbone, recordings_of_run, window_of_run
 
     run = Path(argument)
-    backbone = ReplayBackbone(f"replay:{argument}", recordings_of_run(run))
+    backbone = ReplayBackbone(f"replay:{argument}", recordings_of_run(run), notice)
     window = window_of_run(run)
     return backbone, bare_profile(backbone.name, overrides, **({"window": window} if window else {}))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
@@ -20,6 +20,7 @@ import orjson
 from harness.errors import BackboneError, UserError
 from harness.events import Reading
 from harness.messages import AttemptKey, Entry, FinishReason, Reply, Request, ToolCall, Usage
+from harness.text import count_of
 
 EXCERPT: Final = 80  # characters of either text from where they differ
 
@@ -38,10 +39,14 @@ class ReplayBackbone:
 
     replays = True  # its notes compare each result with the recorded one
 
-    def __init__(self, name: str, files: Sequence[Path]) -> None:
-        """Reads the first event of each trajectory. Raises UserError where one isn't a trajectory."""
+    def __init__(self, name: str, files: Sequence[Path], notice: Callable[[str], None] = lambda _: None) -> None:
+        """Reads the first event of each trajectory. Raises UserError where one isn't a trajectory.
+
+        One whose first line is damaged, so that its task isn't known, is left out. `notice` is told of damaged lines.
+        """
         self.name = name
-        self._files = {_key(path): path for path in files}
+        self._notice = notice
+        self._files = {key: path for path in files if (key := _key(path, notice)) is not None}
         self.query_ids = tuple(dict.fromkeys(key.query_id for key in self._files))
         self._loaded: dict[AttemptKey, _Recording] = {}
         self._lock = threading.Lock()
@@ -76,7 +81,7 @@ class ReplayBackbone:
     def _load(self, key: AttemptKey) -> _Recording:
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = _read(self._files[key])
+                self._loaded[key] = _read(self._files[key], self._notice)
             return self._loaded[key]
 
 
@@ -106,17 +111,23 @@ def window_of_run(run: Path) -> int | None:
     return window if isinstance(window, int) and window > 0 else None
 
 
-def _key(path: Path) -> AttemptKey:
+def _key(path: Path, notice: Callable[[str], None]) -> AttemptKey | None:
+    """Which attempt is recorded; None, which `notice` is told, where a damaged line says it."""
+    reading = Reading(path)
     try:
-        _, start = next(iter(Reading(path)), (0, {}))
+        _, start = next(iter(reading), (0, {}))
         if start.get("type") == "start":
             return AttemptKey(start["query_id"], start["agent"], start["attempt"])
     except (OSError, ValueError):
         pass
+    else:
+        if start and reading.damaged:
+            notice(f"recording '{path}' is left out: line {reading.damaged[0].line}: {reading.damaged[0].why}")
+            return None
     raise UserError(f"'{path}' is not a trajectory", "it begins with a start event")
 
 
-def _read(path: Path) -> _Recording:
+def _read(path: Path, notice: Callable[[str], None]) -> _Recording:
     """A recording. Raises BackboneError where it can't be read, or a damaged line of it may have held a reply."""
     reading = Reading(path)
     try:
@@ -134,6 +145,8 @@ def _read(path: Path) -> _Recording:
     if reading.damaged and missing:
         at, why = reading.damaged[0].line, reading.damaged[0].why
         raise BackboneError(f"recording '{path}' can't be read: line {at}: {why}; turn {min(missing)} lacks its reply")
+    if reading.damaged:
+        notice(f"recording '{path}': {count_of(len(reading.damaged), 'line')} can't be read")
     return recording
 
 

@@ -255,14 +255,24 @@ def test_what_rests_on_a_lost_command_differs_for_a_known_cause(tmp_path: Path, 
 @pytest.mark.parametrize(("lost", "said"), [(3, ""), (7, ""), (4, "turn 2 lacks its reply"), (2, "turn 1 lacks")])
 def test_a_recording_is_said_again_where_no_reply_is_lost(run: Path, lost: int, said: str) -> None:
     spoil(run, lost)
-    query = next(event["query"] for _, event in Reading(run / Q1)) if lost != 1 else ""
-    model = ReplayBackbone("replay", [run / Q1])
+    query = next(event["query"] for _, event in Reading(run / Q1))
+    notes: list[str] = []
+    model = ReplayBackbone("replay", [run / Q1], notes.append)
     asked = Request(AttemptKey("q1", 0, 0), 1, query, (), (), "auto")
     if said:
         with pytest.raises(BackboneError, match=f"line {lost}: .*{said}"):
             model.complete(asked)
     else:
         assert model.complete(asked).entry.calls[0].name == "bash"
+        assert notes == [f"recording '{run / Q1}': 1 line can't be read"]
+
+
+def test_a_recording_whose_task_is_lost_is_left_out_of_a_replay(run: Path) -> None:
+    spoil(run, 1)
+    notes: list[str] = []
+    model = ReplayBackbone("replay", sorted(run.glob("trajectories/*/*.jsonl")), notes.append)
+    assert model.query_ids == ("q2",)
+    assert [note.startswith(f"recording '{run / Q1}' is left out: line 1: not JSON") for note in notes] == [True]
 
 
 def test_check_names_every_damaged_line(run: Path) -> None:
