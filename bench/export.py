@@ -27,8 +27,8 @@ from exporter.edge_blocks import Ids
 from exporter.edge_files import EdgeFiles, write_rows
 from exporter.index.adjacency import Adjacency
 from exporter.index.build_adjacency import build_adjacency
-from exporter.index.place import seal
 from exporter.node_files import NodeFiles, encode
+from exporter.sealed import seal
 from exporter.source import EdgeBlock, Node
 
 BLOCK = 1_000_000

@@ -66,17 +66,22 @@ class HashedFile:
 
 
 @contextmanager
-def new_folder(out: Path, waiting: Callable[[], None]) -> Iterator[Path | None]:
+def new_folder(
+    out: Path, waiting: Callable[[], None], sound: Callable[[], bool] = lambda: True
+) -> Iterator[Path | None]:
     """A hidden folder beside `out` to build in; becomes `out` at the end of the block, vanishes where it raises.
 
     Processes that make the same folder take turns: `waiting` is called when there is one ahead. Yields None where
-    `out` is there when the turn comes. Raises ExportError where the place can't be written or is out of space.
+    `out` is there when the turn comes and is `sound`; one that isn't gives way. Raises ExportError where the place
+    can't be written or is out of space.
     """
     try:
         with _made_parents(out), _lock(out.with_name(f".{out.name}.lock"), waiting):
             if os.path.lexists(out):
-                yield None
-                return
+                if sound():
+                    yield None
+                    return
+                shutil.rmtree(out)
             partial = out.with_name(f".{out.name}.partial")
             if os.path.lexists(partial):
                 shutil.rmtree(partial)  # left by a process that was killed: nobody else holds the lock

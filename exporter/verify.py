@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib import resources
@@ -17,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from exporter.errors import ExportError
 from exporter.fault import Fault
-from exporter.layout import DATA_FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA, SUMS
+from exporter.layout import DATA_FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA
+from exporter.sealed import file_faults, seal_faults
 from exporter.source import Progress
 from exporter.verify_edges import edge_faults
 from exporter.verify_nodes import NodeCheck, index_faults
@@ -58,7 +57,7 @@ def _without_records(path: Path, progress: Progress | None) -> tuple[list[Fault]
         raise ExportError(f"{path} is not an export: it has no {MANIFEST}", "make one with `harness export`")
     manifest, faults = _validated(path, MANIFEST, "manifest.schema.json")
     if manifest is not None:
-        faults += _file_faults(path, manifest["files"], progress)
+        faults += file_faults(path, manifest["files"], progress)
         faults += _unknown_files(path, manifest["files"])
     faults += _limited(_part_faults(path))
     schema, schema_faults = _validated(path, SCHEMA, "schema.schema.json")
@@ -97,30 +96,6 @@ def _validated(path: Path, file: str, schema_name: str) -> tuple[dict[str, Any] 
     return (None if faults else value), faults
 
 
-def _file_faults(path: Path, entries: dict[str, Any], progress: Progress | None) -> Iterator[Fault]:
-    """Files that are missing, changed, or no plain files."""
-    total = sum(entry["bytes"] for entry in entries.values())
-    done = 0
-    for file, entry in entries.items():
-        try:
-            if not stat.S_ISREG((path / file).stat(follow_symlinks=False).st_mode):
-                yield Fault(file, None, "not a regular file")
-                continue
-            with (path / file).open("rb") as opened:
-                digest = hashlib.file_digest(opened, "sha256").hexdigest()
-                size = opened.tell()
-        except OSError as error:
-            yield Fault(file, None, f"cannot be read: {error.strerror}")
-            continue
-        if size != entry["bytes"]:
-            yield Fault(file, None, f"has {size} bytes, but {entry['bytes']} were written")
-        elif digest != entry["sha256"]:
-            yield Fault(file, None, "the sha256 is not that of what was written: the file was changed")
-        done += size
-        if progress is not None:
-            progress("hashes", done, total)
-
-
 def _unknown_files(path: Path, entries: dict[str, Any]) -> Iterator[Fault]:
     for top in ("files", "queries"):
         for folder, folders, names in os.walk(path / top):
@@ -132,15 +107,8 @@ def _unknown_files(path: Path, entries: dict[str, Any]) -> Iterator[Fault]:
 
 def _part_faults(path: Path) -> Iterator[Fault]:
     """What was changed in the parts of the index that lie in the export; see `exporter.index.place`."""
-    for sums in sorted((path / OFFSETS).parent.glob(f"*/{SUMS}")):
-        name = sums.parent.relative_to(path).as_posix()
-        try:
-            entries = {f"{name}/{file}": entry for file, entry in orjson.loads(sums.read_bytes()).items()}
-            found = list(_file_faults(path, entries, None))
-        except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-            found = [Fault(f"{name}/{SUMS}", None, f"cannot be read: {error}")]
-        for fault in found:
-            yield Fault(fault.file, None, f"{fault.message}; remove {name}, and it is made anew")
+    for folder in sorted((path / OFFSETS).parent.glob("[!.]*/")):
+        yield from seal_faults(folder, folder.relative_to(path).as_posix())
 
 
 class _Figure(NamedTuple):

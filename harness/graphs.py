@@ -102,7 +102,7 @@ def verify(export: Export) -> None:
     if faults:
         raise UserError(
             f"the export {export.path} is damaged or was changed: {faults[0]}",
-            f"`harness check {export.path}` lists every fault; export the graph anew",
+            f"`harness check {export.path}` lists every fault; {faults[0].remedy or 'export the graph anew'}",
         )
 
 

@@ -2,7 +2,8 @@
 
 A part is a folder whose name ends with a key made of the export's digest, so it is never out of date: an export that
 was changed has other parts. It appears complete or not at all, and processes that want the same one build it once. Its
-file `sums.json` has the size and hash of each of the others, by which `harness check` finds what was changed since.
+file `sums.json` has the size and hash of each of the others. By it `harness check`, and each run, finds what was
+changed since in an export. In the cache, which is nobody's but its user's, a part that was changed is made anew.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pathlib import Path
 import platformdirs
 
 from exporter.folder import make_readable, new_folder
-from exporter.layout import SUMS, pretty
 from exporter.read import Export
+from exporter.sealed import seal, seal_faults
 from exporter.source import Progress
 
 _APP = "kgshell"
@@ -40,43 +41,33 @@ def part(
     """
     key = hashlib.sha256(f"{version} {export.digest}".encode()).hexdigest()[:_KEY_DIGITS]
     own = export.path / "index"
-    places = [own / f"{name}-{key}", (cache or _user_cache()) / f"{name}-{key}"]
-    for place in places:
-        if place.is_dir():
+    own_place, cached = own / f"{name}-{key}", (cache or _user_cache()) / f"{name}-{key}"
+
+    def sound() -> bool:
+        return place == own_place or not any(seal_faults(place, place.name))
+
+    for place in (own_place, cached):
+        if place.is_dir() and sound():
             return place
-    place = places[0] if os.access(own, os.W_OK) else places[1]
+    place = own_place if os.access(own, os.W_OK) else cached
 
     def waiting() -> None:
         if progress is not None:
             progress(f"waiting for another process that makes {place}", 0, 0)
 
-    with new_folder(place, waiting) as folder:
+    with new_folder(place, waiting, sound) as folder:
         if folder is not None:
             build(folder)
             seal(folder)
-            if place.parent == own:
+            if place == own_place:
                 make_readable(folder)
-    if place.parent == own:
+    if place == own_place:
         _remove_old(own, name, keep=place)
     return place
 
 
 def _user_cache() -> Path:
     return platformdirs.user_cache_path(_APP) / "index"
-
-
-def seal(folder: Path) -> None:
-    """Put every file on disk and write down what it holds."""
-    sums = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            sums[path.relative_to(folder).as_posix()] = {"bytes": file.tell(), "sha256": digest}
-    with (folder / SUMS).open("xb") as file:
-        file.write(pretty(sums))
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _remove_old(folder: Path, name: str, keep: Path) -> None:

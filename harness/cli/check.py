@@ -42,11 +42,15 @@ def _is_one(path: Path) -> bool:
     return (path / "files").is_dir() or _is_run(path)
 
 
+def _what(fault: exporter.Fault) -> str:
+    return f"{fault.message}; {fault.remedy}" if fault.remedy else fault.message
+
+
 def _check(path: Path) -> int:
     """Check one export or run, and say what was found."""
     if (path / "files").is_dir():
         with file_progress() as progress:
-            faults = [(fault.file, fault.line, fault.message) for fault in exporter.check(path, progress)]
+            faults = [(fault.file, fault.line, _what(fault)) for fault in exporter.check(path, progress)]
         if not faults:
             _tell_halved(exporter.Export.open(path))
     elif _is_run(path):

@@ -178,10 +178,16 @@ def test_a_part_of_the_index_that_was_changed_says_what_to_remove(tmp_path: Path
     export = export_tables(*write_tables(tmp_path), tmp_path / "graph", index=True)
     (arrays,) = (export.path / "index").glob("adjacency-*/adjacency.bin")
     arrays.unlink()
+    (arrays.parent / "more").touch()
     part = arrays.parent.relative_to(export.path).as_posix()
+    missing = "cannot be read: No such file or directory"
     assert told(export) == [
-        f"{part}/adjacency.bin: cannot be read: No such file or directory; remove {part}, and it is made anew"
+        f"{part}/adjacency.bin: {missing}",
+        f"{part}/more: was not there when the index was made",
     ]
+    (arrays.parent / "sums.json").unlink()
+    assert told(export) == [f"{part}/sums.json: {missing}"]
+    assert [fault.remedy for fault in check(export.path)] == [f"remove {part}, and it is made anew"]
 
 
 def test_escapes_in_attributes(tmp_path: Path) -> None:

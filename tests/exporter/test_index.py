@@ -156,22 +156,45 @@ Index.open(Export.open(Path(sys.argv[1])), Path(sys.argv[2]), progress)
     assert len(parts(export.path / "index")) == 2
 
 
-def test_a_read_only_export_has_its_index_in_the_cache(tmp_path: Path) -> None:
+@pytest.fixture
+def read_only(tmp_path: Path) -> tuple[Export, list[str]]:
+    """An export that can't be written, and a command that opens its index and says what it found and did."""
     export = small_export(tmp_path)
     mount = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
     script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
     tried = [*mount, script, str(export.path), "true"]
     if not shutil.which("unshare") or subprocess.run(tried, capture_output=True, check=False).returncode:
         pytest.skip("nothing can be mounted here (needs user namespaces)")
-    command = [*mount, script, str(export.path), sys.executable, "-c", OPEN, str(export.path), str(tmp_path / "cache")]
-    for told in (" adjacency adjacency adjacency adjacency text index text index", ""):
+    command = [sys.executable, "-c", OPEN, str(export.path), str(tmp_path / "cache")]
+    return export, [*mount, script, str(export.path), *command]
+
+
+BUILT = "Bo 3 [2, 3] adjacency adjacency adjacency adjacency text index text index\n"
+OPENED = "Bo 3 [2, 3]\n"
+
+
+def test_a_read_only_export_has_its_index_in_the_cache(tmp_path: Path, read_only: tuple[Export, list[str]]) -> None:
+    export, command = read_only
+    for told in (BUILT, OPENED):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        assert done.stdout == f"Bo 3 [2, 3]{told}\n"
+        assert done.stdout == told
     assert parts(export.path / "index") == []
     assert [name.partition("-")[0] for name in parts(tmp_path / "cache")] == ["adjacency", "text"]
     told_now: list[str] = []
     Index.open(export, tmp_path / "cache", lambda stage, *_: told_now.append(stage))
     assert told_now == []
+
+
+def test_what_was_changed_in_the_cache_is_made_anew(tmp_path: Path, read_only: tuple[Export, list[str]]) -> None:
+    _, command = read_only
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    for name in ("adjacency.bin", "names.bin", "sums.json", "*.idx", "*.term", "bm25/new"):
+        for part in (tmp_path / "cache").iterdir():
+            for file in [*part.rglob(name)] or ([part / name] if (part / name).parent.is_dir() else []):
+                file.write_bytes((file.read_bytes() if file.exists() else b"")[:-1] + b"~")
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout.startswith("Bo 3 [2, 3] ")
+        assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == OPENED
 
 
 def test_nowhere_to_write(tmp_path: Path) -> None:
