@@ -37,7 +37,8 @@ _QUESTION_WIDTH = 60
 _DAMAGED = "damaged"  # what stands for a line that holds no event
 _REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
-RIGHT = "      rrrr"  # which of its columns are figures
+FORM = "lsl   rrrr"  # its columns: figures are set right, and the question is shortened where there is little room
+SPARED = ("attempts", "ended", "cost", "time", "class", "turns", "answer")  # what a narrow terminal does without
 _CODE = {"bash": ("command", "bash"), "python": ("code", "python")}  # tool -> the argument with code, its language
 
 

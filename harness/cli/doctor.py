@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from harness.cli.options import data_dir_option, json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.doctor import Report, SandboxReport, examine
 from harness.graphs import data_directory
 

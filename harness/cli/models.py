@@ -13,7 +13,8 @@ from harness.backbones.profiles import model_settings
 from harness.cli.errors import INFRASTRUCTURE
 from harness.cli.modes import settings
 from harness.cli.options import json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.errors import BackboneError, UserError
 from harness.settings import parse_assignments
 from harness.text import duration, number

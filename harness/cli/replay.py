@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import sandbox
 from harness.cli.options import AtLeastOne, data_dir_option, json_option, sandbox_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table, terminal_width
 from harness.cli.torn import tell_damaged
 from harness.replay_causes import CAUSES
 from harness.replay_run import Difference, Plan, RunReplay, plan_replay, replay_run
@@ -21,7 +22,7 @@ from harness.text import count_of, plain, shorten
 
 FAULTS = 1
 _SHOWN = 20  # differences that are shown in full, unless all are asked for
-_WIDTH = 110
+_WIDTH = 110  # of a line that is compared, where the terminal has as much
 
 
 @click.command()
@@ -118,6 +119,7 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
 def _difference(difference: Difference) -> Iterator[str]:
     yield ""
     yield f"{difference.file}:{difference.line}, turn {difference.turn}: {difference.cause or 'unknown cause'}"
-    yield f"  {difference.tool}: {shorten(difference.command, _WIDTH)}"
+    room = min(_WIDTH, (terminal_width() or _WIDTH) - 4)
+    yield "  " + shorten(f"{difference.tool}: {difference.command}", room)
     for mark, text in (("-", difference.recorded), ("+", difference.replayed)):
-        yield from (f"  {mark} {shorten(row, _WIDTH)}" for row in plain(text).split("\n")[:3])
+        yield from (f"  {mark} {shorten(row, room)}" for row in plain(text).split("\n")[:3])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.cli.output import table
+from harness.cli.tables import table
 from harness.text import count_of, duration, line, money, number, once, plain, shorten, size
 
 anything = st.text(st.characters(codec=None))
