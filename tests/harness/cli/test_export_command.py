@@ -9,6 +9,7 @@ import pytest
 
 from exporter import Export
 from tests.support.cli import mistake, run_cli
+from tests.support.runs import EDGES, NODES, jsonl
 
 FILES = {
     "n.csv": "gene,kind,label\ng1,Gene,First\ng2,Gene,Second\n",
@@ -81,3 +82,40 @@ def test_columns_and_bad_rows(folder: Path) -> None:
 def test_mistakes(folder: Path, words: str, message: str) -> None:
     mistake(run_cli("export", *words.split(), "--out", "out"), message)
     assert not (folder / "out").exists()
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[str, str]:
+    edges = tmp_path / "edges.tsv"
+    edges.write_text(EDGES, encoding="utf-8")
+    return str(jsonl(tmp_path / "nodes.jsonl", NODES)), str(edges)
+
+
+def test_tables(tables: tuple[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "graph"
+    result = run_cli("export", "tables", *tables, "--out", str(out), "--candidates", "paper")
+    assert (result.code, result.stdout) == (0, f"{out}: 60 nodes, 30 edges\n")
+    assert Export.open(out).is_candidate(0)
+    assert not Export.open(out).is_candidate(1)
+
+
+def test_mistakes_with_tables(tables: tuple[str, str], tmp_path: Path) -> None:
+    out = str(tmp_path / "graph")
+    mistake(run_cli("export", "tables", "none.csv", tables[1], "--out", out), "none.csv")
+    mistake(run_cli("export", "tables", *tables), "harness export tables needs --out")
+    mistake(run_cli("export", "tables", *tables, "--out", out, "--candidates", "papre"), "papre")
+    mistake(run_cli("export"), "harness export needs a command", "commands: ")
+    mistake(run_cli("export", "tabels"), "unknown command 'tabels'", "did you mean 'tables'?")
+    assert not (tmp_path / "graph").exists()
+    run_cli("export", "tables", *tables, "--out", out)
+    mistake(run_cli("export", "tables", *tables, "--out", out), "graph")
+
+
+def test_bad_rows(tables: tuple[str, str], tmp_path: Path) -> None:
+    edges = Path(tables[1])
+    edges.write_text(edges.read_text("utf-8") + "X:0\twrites\tnobody\n", encoding="utf-8")
+    out = str(tmp_path / "graph")
+    mistake(run_cli("export", "tables", *tables, "--out", out), "nobody")
+    result = run_cli("export", "tables", *tables, "--out", out, "--skip-bad-rows")
+    assert result.code == 0
+    assert "left out 1 row:" in result.stderr
