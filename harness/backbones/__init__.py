@@ -119,10 +119,11 @@ def _replay(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Back
 
 
 def _demo(_: str, overrides: _Overrides, notice: _Notice) -> tuple[Backbone, Profile]:
-    from harness.backbones.replay import ReplayBackbone, recordings_of_demo
+    from harness.backbones.replay import Needs, ReplayBackbone, recordings_of_demo
 
     notice("demo: recorded turns, no model is asked; their commands run live in the sandbox")
-    return ReplayBackbone("demo", recordings_of_demo()), bare_profile("demo", overrides)
+    needs = Needs(graph="biogo", mode="files", usual="harness run --graph biogo --mode files --model demo")
+    return ReplayBackbone("demo", recordings_of_demo(), needs=needs), bare_profile("demo", overrides)
 
 
 def _manual(_: str, overrides: _Overrides, __: _Notice) -> tuple[Backbone, Profile]:
