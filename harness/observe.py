@@ -85,7 +85,9 @@ def _shorten_tail(sandbox: Sandbox, result: ExecResult, output: Output, cap: int
         end = sandbox.read(result.spill, max(0, result.spilled_bytes - cap), cap).data
     tail = shorten(decode(end), output, cap)
     omitted = result.total_bytes - len(end)
-    return View(f"[... {count_of(omitted, 'byte')} left out above ...]\n{tail.text}", tail.cut_lines, omitted + tail.omitted)
+    return View(
+        f"[... {count_of(omitted, 'byte')} left out above ...]\n{tail.text}", tail.cut_lines, omitted + tail.omitted
+    )
 
 
 def _whole(sandbox: Sandbox, result: ExecResult, most: int) -> bytes | None:

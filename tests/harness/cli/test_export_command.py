@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars
 import pytest
 
 from exporter import Export
@@ -82,6 +83,35 @@ def test_columns_and_bad_rows(folder: Path) -> None:
 def test_mistakes(folder: Path, words: str, message: str) -> None:
     mistake(run_cli("export", *words.split(), "--out", "out"), message)
     assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "jsonl"])
+@pytest.mark.parametrize("column", ["id", "type", "name", "source", "relation", "target"])
+def test_a_missing_column_is_told_with_the_flag_that_names_it(folder: Path, kind: str, column: str) -> None:
+    ends = column in ("source", "relation", "target")
+    if ends and kind == "jsonl":
+        pytest.skip("edges are not given so")
+    nodes, edges = {"id": "a", "type": "t", "name": "n"}, {"source": "a", "relation": "r", "target": "a"}
+    row = edges if ends else nodes
+    row["gene"] = row.pop(column)
+    paths = []
+    for name, cells in (("nodes", nodes), ("edges", edges)):
+        suffix = "csv" if kind == "jsonl" and name == "edges" else kind
+        paths.append(f"{name}.{suffix}")
+        if suffix == "parquet":
+            polars.DataFrame([cells]).write_parquet(paths[-1])
+        elif suffix == "jsonl":
+            Path(paths[-1]).write_text(json.dumps(cells) + "\n", encoding="utf-8")
+        else:
+            rows = (("\t" if suffix == "tsv" else ",").join(cells) for cells in (cells.keys(), cells.values()))
+            Path(paths[-1]).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    words = ["export", "tables", *paths, "--out", "out"]
+    done = run_cli(*words)
+    mistake(done, f"line 1: no column '{column}'" if kind != "jsonl" else f"line 1: no '{column}'")
+    assert f"--columns {column}=" in done.stderr
+    assert "gene" in done.stderr
+    mistake(run_cli(*words, "--columns", f"{column}=jene"), "no column 'jene'" if kind != "jsonl" else "no 'jene'")
+    assert run_cli(*words, "--columns", f"{column}=gene").code == 0
 
 
 @pytest.fixture
