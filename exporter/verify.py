@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 from jsonschema import Draft202012Validator
 
+from exporter.counted import counted
 from exporter.errors import ExportError
 from exporter.fault import Fault
 from exporter.layout import DATA_FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA, SUMS
@@ -113,7 +114,7 @@ def _file_faults(path: Path, entries: dict[str, Any], progress: Progress | None)
             yield Fault(file, None, f"cannot be read: {error.strerror}")
             continue
         if size != entry["bytes"]:
-            yield Fault(file, None, f"has {size} bytes, but {entry['bytes']} were written")
+            yield Fault(file, None, f"has {counted(size, 'byte')}, and had {entry['bytes']} when it was written")
         elif digest != entry["sha256"]:
             yield Fault(file, None, "the sha256 is not that of what was written: the file was changed")
         done += size

@@ -119,7 +119,7 @@ def _notice(result: ExecResult, view: View, line_cap: int | None, spill: str | N
     what = f"[cut: {count_of(result.total_bytes, 'byte')}, {count_of(result.lines, 'line')} in all"
     if view.cut_lines:
         are = "is" if view.cut_lines == 1 else "are"
-        what += f"; {view.cut_lines:,} of the lines shown {are} shortened to {line_cap:,} characters"
+        what += f"; {view.cut_lines:,} of the lines shown {are} shortened to {count_of(line_cap, 'character')}"
     if not spilled:
         return f"{what}; the rest is lost: the scratch directory is full]"
     if spilled < result.total_bytes:

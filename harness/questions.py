@@ -16,6 +16,7 @@ from typing import Any
 from exporter import Export, ExportError, read_questions
 from harness.errors import UserError
 from harness.suggest import hint
+from harness.text import count_of
 
 ALL = ("train", "val", "test")  # what the split `all` stands for, besides questions without a split
 EXPORT = "export"  # the source of questions that come with the graph
@@ -109,9 +110,10 @@ def _from_file(file: Path, export: Export) -> list[Question]:
     unknown = [(number, text) for number, text in given if text not in known]
     if unknown:
         first = ", ".join(f"'{text}' (line {number})" for number, text in unknown[:3])
+        are = "is" if len(unknown) == 1 else "are"
         raise UserError(
-            f"question file {file}: {len(unknown)} of {len(given)} answer ids are not in the graph: {first}"
-            + (", …" if len(unknown) > 3 else ""),
+            f"question file {file}: {len(unknown)} of {count_of(len(given), 'answer id')} {are} not in the graph:"
+            f" {first}" + (", …" if len(unknown) > 3 else ""),
             _about_ids([text for _, text in given], next(iter(known)), export.node_count),
         )
     return [

@@ -22,6 +22,7 @@ from harness.backbones.profiles import (
 )
 from harness.errors import UserError
 from harness.messages import Backbone
+from harness.text import count_of
 
 if TYPE_CHECKING:
     from harness.backbones.http import HttpBackbone
@@ -96,7 +97,7 @@ def _endpoint(profile: Profile, notice: _Notice) -> tuple[Backbone, Profile]:
 def _window(model: HttpBackbone, notice: _Notice) -> int:
     """The context window as the server says, else a guess that is told."""
     if (found := model.window()) is not None:
-        notice(f"{model.name}: context window of {found:,} tokens, as its server says")
+        notice(f"{model.name}: context window of {count_of(found, 'token')}, as its server says")
         return found
     notice(f"{model.name}: context window unknown, taken as {UNKNOWN_WINDOW:,} tokens; --set model.window=N sets it")
     return UNKNOWN_WINDOW

@@ -18,7 +18,7 @@ from harness.paired import Difference
 from harness.prices import read_prices
 from harness.report.units import TITLES, UNITS, Unit, p_value, percent, signed
 from harness.systems import System, load_systems
-from harness.text import shorten
+from harness.text import count_of, shorten
 from harness.where import Where
 
 _QUESTION_WIDTH = 60
@@ -91,7 +91,7 @@ def _single(folder: str, data: Path | None) -> System:
 
 
 def _lines(pair: Pair) -> Iterator[str]:
-    yield f"{pair.second.label} against {pair.first.label}: {len(pair.questions)} questions of both"
+    yield f"{pair.second.label} against {pair.first.label}: {count_of(len(pair.questions), 'question')} of both"
     if pair.left_out.texts():
         yield f"not compared: {', '.join(pair.left_out.texts())}"
     if not pair.questions:

@@ -18,7 +18,7 @@ from harness.cli.torn import tell_damaged
 from harness.replay_causes import CAUSES
 from harness.replay_run import Difference, Plan, RunReplay, plan_replay, replay_run
 from harness.systems import find_runs
-from harness.text import count_of, plain, shorten
+from harness.text import count_of, number, plain, shorten
 
 FAULTS = 1
 _SHOWN = 20  # differences that are shown in full, unless all are asked for
@@ -97,10 +97,11 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
     if recorded and replayed and recorded != replayed:
         yield f"the run's sandbox had Python {recorded}, this one has {replayed}"
     if commands:
-        yield f"{matched} matched byte for byte ({matched / commands:.1%})"
+        yield f"{number(matched)} matched byte for byte ({matched / commands:.1%})"
         if explained:
             both = matched + explained
-            yield f"{explained} differ for a known cause ({both / commands:.1%} with the matched ones)"
+            differ = "differs" if explained == 1 else "differ"
+            yield f"{number(explained)} {differ} for a known cause ({both / commands:.1%} with the matched ones)"
     causes = Counter(difference.cause for difference in replay.differences)
     if causes:
         yield ""
@@ -111,7 +112,7 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
     for difference in shown:
         yield from _difference(difference)
     if len(shown) < len(unknown_first):
-        yield f"\n{len(unknown_first) - len(shown)} more differences (--full shows them)"
+        yield f"\n{count_of(len(unknown_first) - len(shown), 'more difference')} (--full shows them)"
     for attempt in replay.errors:
         yield f"\n{attempt.file} could not be replayed: {shorten(attempt.error or '', 300)}"
 

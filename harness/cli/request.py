@@ -225,7 +225,7 @@ def _check_recorded(backbone: Backbone | None, mode: Mode, graphs: Iterable[str]
         raise UserError(f"{what} its recorded turns call {called}, and the mode's tools are: {there}", needs.usual)
     if needs.mode is not None and load_mode(needs.mode).view != mode.view:
         raise UserError(
-            f"{what} its turns were recorded in mode '{needs.mode}', over other files or programs", needs.usual
+            f"{what} its turns were recorded in mode '{needs.mode}', with other files or programs", needs.usual
         )
     for name in graphs:
         if needs.graph is not None and name != needs.graph and name in DATASETS:

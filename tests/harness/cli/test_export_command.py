@@ -9,6 +9,7 @@ import polars
 import pytest
 
 from exporter import Export
+from harness.text import count_of
 from tests.support.cli import mistake, run_cli
 from tests.support.runs import EDGES, NODES, jsonl
 
@@ -52,7 +53,7 @@ def test_each_source(folder: Path, words: str, nodes: int, edges: int) -> None:
         pytest.importorskip({"obo": "fastobo", "rdf": "pyoxigraph"}[words[:3]])
     done = run_cli("export", *words.split(), "--out", "out", "--name", "mine")
     assert done.code == 0, done
-    assert done.stdout == f"out: {nodes} nodes, {edges} edges\n"
+    assert done.stdout == f"out: {count_of(nodes, 'node')}, {count_of(edges, 'edge')}\n"
     export = Export.open(folder / "out")
     assert export.name == "mine"
     assert export.manifest["source"]["kind"] == words.split(maxsplit=1)[0]
@@ -65,7 +66,7 @@ def test_columns_and_bad_rows(folder: Path) -> None:
     done = run_cli(*words, "--skip-bad-rows")
     assert done.code == 0, done
     assert "left out 1 row: e.csv" in done.stderr
-    assert done.stdout == "out: 2 nodes, 1 edges\n"
+    assert done.stdout == "out: 2 nodes, 1 edge\n"
     assert not Export.open(folder / "out").schema["relations"][0]["symmetric"]
 
 
