@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from exporter.counted import counted
 from exporter.layout import SHARD_NODES, shard_file
 from exporter.view import LAST_LINES, WHOLE, View
 
@@ -67,7 +68,7 @@ _NO_EDGES = "\nThis graph has no edges.\n"
 def data_format(files: Path, schema: dict[str, Any], view: View = WHOLE) -> str:
     """DATA_FORMAT.txt for the nodes and edges that lie in `files`, as far as `view` shows them."""
     node_id, record = _example_record(files / shard_file(0))
-    counts = f"{schema['nodes']} nodes" + (f", {schema['edges']} edges" if view.edges else "")
+    counts = counted(schema["nodes"], "node") + (f", {counted(schema['edges'], 'edge')}" if view.edges else "")
     text = _HEAD.substitute(
         counts=counts,
         schema=_SCHEMA if view.edges else _SCHEMA_OF_NODES,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exporter import tsv
+from exporter.counted import counted
 from exporter.errors import ExportError
 from exporter.inputs import whole_lines
 
@@ -98,7 +99,7 @@ def _parsed(text: bytes, width: int, line: int) -> EdgeRows:
         for number, row_text in enumerate(text[:-1].split(b"\n"), line):
             cells = row_text.count(b"\t") + 1
             if cells != width:
-                raise BadEdgeRow(number, f"{cells} cell{'s' if cells != 1 else ''}, but the header has {width}")
+                raise BadEdgeRow(number, f"{counted(cells, 'cell')}, but the header has {width}")
     if width > 2:
         try:
             text.decode("utf-8")

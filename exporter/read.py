@@ -13,6 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from exporter.counted import counted
 from exporter.edge_blocks import checked_edge_blocks
 from exporter.errors import ExportError
 from exporter.layout import (
@@ -80,12 +81,15 @@ class Export:
             except OSError as error:
                 raise ExportError(f"damaged export: {self.path / file}: {error.strerror}", _DAMAGED) from error
             if found != size:
-                raise ExportError(f"damaged export: {self.path / file} has {found} bytes, not {size}", _DAMAGED)
+                raise ExportError(
+                    f"damaged export: {self.path / file} has {counted(found, 'byte')}, not {size}", _DAMAGED
+                )
 
     def _compare_counts(self) -> None:
         told, found = self.manifest["nodes"], self.schema.get("nodes")
         if told != found:
-            raise ExportError(f"damaged export: {self.path / MANIFEST} has {told} nodes, the schema {found}", _DAMAGED)
+            nodes = counted(told, "node")
+            raise ExportError(f"damaged export: {self.path / MANIFEST} has {nodes}, the schema {found}", _DAMAGED)
         for file in INDEX:
             self._index(file)
 

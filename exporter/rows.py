@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from exporter import tsv
+from exporter.counted import counted
 from exporter.csv_blocks import columns
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
@@ -218,7 +219,7 @@ class CsvTable:
 
 
 def _ragged(found: int, expected: int) -> str:
-    return f"{found} cell{'s' if found != 1 else ''}, but the header has {expected}"
+    return f"{counted(found, 'cell')}, but the header has {expected}"
 
 
 def _transposed(lines: list[int], rows: list[list[str]], width: int) -> Batch:

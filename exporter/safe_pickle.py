@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
+from exporter.counted import counted
 from exporter.errors import ExportError
 
 _FLOATS = {2: "e", 4: "f", 8: "d"}
@@ -50,7 +51,7 @@ class _DType:
     def value(self, raw: bytes) -> bool | int | float | str | bytes:
         """The plain value of a scalar's bytes."""
         if self._kind not in "US" and len(raw) != self._size:
-            raise ValueError(f"a numpy scalar of {len(raw)} bytes, not {self._size}")
+            raise ValueError(f"a numpy scalar of {counted(len(raw), 'byte')}, not {self._size}")
         if self._kind == "b":
             return raw != b"\x00"
         if self._kind in "iu":

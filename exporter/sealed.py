@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from exporter.counted import counted
 from exporter.fault import Fault
 from exporter.layout import SUMS, pretty
 from exporter.source import Progress
@@ -32,7 +33,7 @@ def file_faults(path: Path, entries: Mapping[str, Any], progress: Progress | Non
             yield Fault(file, None, f"cannot be read: {error.strerror}")
             continue
         if size != entry["bytes"]:
-            yield Fault(file, None, f"has {size} bytes, but {entry['bytes']} were written")
+            yield Fault(file, None, f"has {counted(size, 'byte')}, and had {entry['bytes']} when it was written")
         elif digest != entry["sha256"]:
             yield Fault(file, None, "the sha256 is not that of what was written: the file was changed")
         done += size

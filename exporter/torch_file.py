@@ -20,6 +20,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exporter.counted import counted
 from exporter.errors import ExportError
 from exporter.safe_pickle import RefusedGlobal, refusing
 
@@ -99,7 +100,7 @@ class _Structure:
         dtype = np.dtype(self._order + code)
         raw = self._storages[key]
         if len(raw) < count * dtype.itemsize:
-            raise ValueError(f"storage {key} has {len(raw)} bytes, not {count * dtype.itemsize}")
+            raise ValueError(f"storage {key} has {counted(len(raw), 'byte')}, not {count * dtype.itemsize}")
         return raw[: count * dtype.itemsize].view(dtype)
 
     def _bytes(self, entry: zipfile.ZipInfo) -> memoryview:
@@ -161,7 +162,7 @@ class _Rebuild:
         if elements and last >= len(storage):
             raise ValueError(f"a tensor reaches to element {last} of a storage of {len(storage)}")
         if elements > max(len(storage), _EXPANDED):  # a few bytes could stand for more than memory holds
-            raise ValueError(f"a tensor of {elements} elements over a storage of {len(storage)}")
+            raise ValueError(f"a tensor of {counted(elements, 'element')} over a storage of {len(storage)}")
         if not elements:
             return np.empty(tuple(size), storage.dtype)
         steps = [step * storage.itemsize for step in stride]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exporter import tsv
+from exporter.counted import counted
 from exporter.edge_blocks import BadEdgeRow, EdgeRows, TypeIds, canonical, count_triples, read_edge_blocks
 from exporter.fault import Fault
 from exporter.layout import FILES, SCHEMA, edge_file
@@ -68,7 +69,7 @@ def _count_faults(
     file: str, relation: dict[str, Any], triples: Counter[tuple[int, int]], type_names: list[str]
 ) -> Iterator[Fault]:
     if triples.total() != relation["rows"]:
-        yield Fault(file, None, f"has {triples.total()} edges, but the schema says {relation['rows']}")
+        yield Fault(file, None, f"has {counted(triples.total(), 'edge')}, but the schema says {relation['rows']}")
     found = {(type_names[head], type_names[tail]): count for (head, tail), count in triples.items()}
     said = {(item["head"], item["tail"]): item["count"] for item in relation["triples"]}
     for pair in sorted(found.keys() | said.keys()):
@@ -76,5 +77,6 @@ def _count_faults(
             yield Fault(
                 file,
                 None,
-                f"{found.get(pair, 0)} edges from '{pair[0]}' to '{pair[1]}', but the schema says {said.get(pair, 0)}",
+                f"{counted(found.get(pair, 0), 'edge')} from '{pair[0]}' to '{pair[1]}', but the schema says"
+                f" {said.get(pair, 0)}",
             )

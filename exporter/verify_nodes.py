@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from exporter.counted import counted
 from exporter.edge_blocks import TypeIds
 from exporter.fault import Fault
 from exporter.layout import CANDIDATES, FILES, INDEX, OFFSETS, RECORD_KEYS, SCHEMA, SHARD_NODES, shard_file
@@ -87,7 +88,7 @@ class NodeCheck:
             yield Fault(file, None, f"cannot be read: {error.strerror}")
         if line != count:
             self.complete = False
-            yield Fault(file, line, f"{'more' if line > count else 'fewer'} than {count} records")
+            yield Fault(file, line, f"{'more' if line > count else 'fewer'} than {counted(count, 'record')}")
 
     def _record(self, raw: bytes, node_id: int) -> tuple[dict[str, Any], str | None]:
         """The record, counted, and what is wrong with it."""

@@ -17,6 +17,7 @@ import orjson
 from harness.messages import Entry, Reply, Usage
 from harness.modes import Context
 from harness.observe import Observation
+from harness.text import count_of
 
 _START_BYTES_PER_TOKEN = 3.0  # until the provider's first usage figure; low, so that we rather overestimate
 _BYTES_PER_TOKEN_RANGE = (1.5, 6.0)
@@ -215,9 +216,10 @@ def placeholder(observation: Observation, path: str | None) -> str:
     if observation.exec is not None:
         code, ended = observation.exec["exit_code"], observation.exec["termination"]
         facts.append(f"exit code {code}" if ended == "exit" else ended)
-        facts.append(f"{observation.exec['total_bytes']:,} bytes, {observation.exec['lines']:,} lines")
+        total, lines = observation.exec["total_bytes"], observation.exec["lines"]
+        facts.append(f"{count_of(total, 'byte')}, {count_of(lines, 'line')}")
     else:
-        facts.append(f"{len(observation.text):,} characters")
+        facts.append(count_of(len(observation.text), "character"))
     first = next((line for line in observation.text.split("\n")[1:] if line.strip()), "")
     if first:
         facts.append(f"first line: {first[:100]}")

@@ -8,6 +8,7 @@ from typing import Final
 
 from harness.modes import Output
 from harness.own_words import LINE_TAIL_SHARE
+from harness.text import count_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _ends(text: str, output: Output, cap: int) -> tuple[str, int]:
     head = _whole_lines_head(head_of(first, output, cap // 2))
     tail = _whole_lines_tail(tail_of(last, output, cap // 2))
     kept = len(head) + len(tail)
-    return f"{head}\n[... {len(text) - kept:,} characters left out here ...]\n{tail}", kept
+    return f"{head}\n[... {count_of(len(text) - kept, 'character')} left out here ...]\n{tail}", kept
 
 
 def _tail(text: str, output: Output, cap: int) -> tuple[str, int]:
@@ -68,7 +69,7 @@ def _tail(text: str, output: Output, cap: int) -> tuple[str, int]:
     tail = tail_of(last, output, cap)
     if len(tail) < len(last) and last[-len(tail) - 1] != "\n" and "\n" in tail:
         tail = tail.partition("\n")[2]
-    return f"[... {len(text) - len(tail):,} characters left out above ...]\n{tail}", len(tail)
+    return f"[... {count_of(len(text) - len(tail), 'character')} left out above ...]\n{tail}", len(tail)
 
 
 _KEEP: Final[Mapping[str, Callable[[str, Output, int], tuple[str, int]]]] = {"ends": _ends, "tail": _tail}
@@ -95,8 +96,8 @@ def _half_of_lines(text: str, most: int | None) -> tuple[str, str]:
 
 def _shorten_line(line: str, line_cap: int) -> str:
     tail = line_cap // LINE_TAIL_SHARE
-    cut = len(line) - line_cap
-    return f"{line[: line_cap - tail]}[... {cut:,} characters of this line left out ...]{line[len(line) - tail :]}"
+    cut = count_of(len(line) - line_cap, "character")
+    return f"{line[: line_cap - tail]}[... {cut} of this line left out ...]{line[len(line) - tail :]}"
 
 
 def _whole_lines_head(text: str) -> str:

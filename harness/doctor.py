@@ -23,7 +23,7 @@ from harness.errors import UserError
 from harness.graphs import list_graphs
 from harness.modes import Sandbox as SandboxSettings
 from harness.slot import total_memory
-from harness.text import size
+from harness.text import count_of, size
 from sandbox.daemon import connect
 from sandbox.rg import rg_path
 
@@ -150,7 +150,7 @@ def _graphs(data: Path) -> Iterator[Finding]:
         elif graph.state in ("downloadable", "not here", "stale"):
             yield Finding(f"graph {graph.name}", "note", graph.state, graph.note)
         else:
-            yield Finding(f"graph {graph.name}", "ok", graph.note or f"{graph.nodes:,} nodes at {graph.path}")
+            yield Finding(f"graph {graph.name}", "ok", graph.note or f"{count_of(graph.nodes, 'node')} at {graph.path}")
 
 
 def _keys() -> Iterator[Finding]:
@@ -193,7 +193,7 @@ def _disk(data: Path) -> Iterator[Finding]:
 
 def _memory() -> Finding:
     total, need = total_memory(), SandboxSettings().limits().memory
-    detail = f"{size(total)}, {os.cpu_count()} processors"
+    detail = f"{size(total)}, {count_of(os.cpu_count(), 'processor')}"
     if total < need:
         return Finding(
             "memory", "note", detail, f"a sandbox may take {size(need)}: lower it with --set sandbox.memory="

@@ -15,6 +15,7 @@ from harness.intervals import bootstrap
 from harness.ledger import AttemptRecord, read_ledger
 from harness.messages import Usage
 from harness.runfiles import MANIFEST, read_manifest
+from harness.text import count_of
 
 _ENOUGH = 5  # earlier attempts from which means are worth more than the assumption
 
@@ -59,7 +60,7 @@ def estimate(
     records = list(_earlier(parent, graph, mode, model))
     if len(records) < _ENOUGH:
         return _assumed(attempts, cost_of) if asks else _RECORDED
-    basis = f"{len(records)} earlier attempts under {parent}"
+    basis = f"{count_of(len(records), 'earlier attempt')} under {parent}"
     turns = [float(record.turns) for record in records]
     tokens_in = [float(record.usage.get("input") or 0) for record in records]
     tokens_out = [float(record.usage.get("output") or 0) for record in records]

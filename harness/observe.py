@@ -11,6 +11,7 @@ from typing import Any
 from harness.cut import View, shorten
 from harness.modes import Output
 from harness.spill import Spills
+from harness.text import count_of
 from sandbox import ExecResult, Sandbox
 
 
@@ -38,9 +39,10 @@ def observe(sandbox: Sandbox, spills: Spills, result: ExecResult, output: Output
     Reads the spilled output back (up to `output.blob_bytes`) so that long lines can be shortened one by one,
     and spills a short output of which a line was shortened. Raises SandboxLost.
     """
-    spill, spilled = result.spill, result.spilled_bytes
-    spills.seen(spill)
-    whole = result.head + result.tail if spill is None else _read_back(sandbox, spill, spilled, output.blob_bytes)
+    spills.seen(result.spill)
+    spilled = result.spilled_bytes
+    spill = result.spill if spilled else None  # in a full scratch directory the file is made, and stays empty
+    whole = _whole(sandbox, result, output.blob_bytes)
     view = shorten(decode(whole), output, cap) if whole is not None else _shorten_ends(sandbox, result, output, cap)
     if (view.cut_lines or view.omitted) and spill is None and whole is not None:
         spill = spills.save(whole)
@@ -56,7 +58,7 @@ def observe(sandbox: Sandbox, spills: Spills, result: ExecResult, output: Output
         text="\n".join(part.rstrip("\n") for part in parts),
         exec=_exec_record(result),
         cut=cut,
-        spill=spill,
+        spill=spill if spilled == result.total_bytes else None,
         whole=whole,
     )
 
@@ -67,26 +69,34 @@ def decode(data: bytes) -> str:
 
 
 def _shorten_ends(sandbox: Sandbox, result: ExecResult, output: Output, cap: int) -> View:
-    """For an output too large to read back: what came with the result, each end shortened by itself."""
+    """For an output too large to read back, or not kept whole: what came with the result, each end by itself."""
     if output.keep == "tail":
         return _shorten_tail(sandbox, result, output, cap)
     head = shorten(decode(result.head), output, cap // 2)
     tail = shorten(decode(result.tail), output, cap // 2)
     omitted = result.total_bytes - len(result.head) - len(result.tail) + head.omitted + tail.omitted
-    text = f"{head.text}\n[... {omitted:,} bytes left out here ...]\n{tail.text}"
+    text = f"{head.text}\n[... {count_of(omitted, 'byte')} left out here ...]\n{tail.text}"
     return View(text, head.cut_lines + tail.cut_lines, omitted)
 
 
 def _shorten_tail(sandbox: Sandbox, result: ExecResult, output: Output, cap: int) -> View:
-    assert result.spill is not None
-    end = sandbox.read(result.spill, max(0, result.spilled_bytes - cap), cap).data
+    end = result.tail[-cap:]
+    if result.spill is not None and result.spilled_bytes == result.total_bytes:
+        end = sandbox.read(result.spill, max(0, result.spilled_bytes - cap), cap).data
     tail = shorten(decode(end), output, cap)
     omitted = result.total_bytes - len(end)
-    return View(f"[... {omitted:,} bytes left out above ...]\n{tail.text}", tail.cut_lines, omitted + tail.omitted)
+    return View(
+        f"[... {count_of(omitted, 'byte')} left out above ...]\n{tail.text}", tail.cut_lines, omitted + tail.omitted
+    )
 
 
-def _read_back(sandbox: Sandbox, spill: str, size: int, most: int) -> bytes | None:
-    return sandbox.read(spill, 0, size).data if size <= most else None
+def _whole(sandbox: Sandbox, result: ExecResult, most: int) -> bytes | None:
+    """The whole output, read back where it was spilled; None where there is too much of it, or a part is lost."""
+    if len(result.head) + len(result.tail) == result.total_bytes:
+        return result.head + result.tail
+    if result.spill is None or result.spilled_bytes < result.total_bytes or result.total_bytes > most:
+        return None
+    return sandbox.read(result.spill, 0, result.total_bytes).data
 
 
 def status_of(result: ExecResult, timeout: float, then: str = "everything it started was killed") -> str:
@@ -106,13 +116,14 @@ def status_of(result: ExecResult, timeout: float, then: str = "everything it sta
 
 
 def _notice(result: ExecResult, view: View, line_cap: int | None, spill: str | None, spilled: int) -> str:
-    what = f"[cut: {result.total_bytes:,} bytes, {result.lines:,} lines in all"
+    what = f"[cut: {count_of(result.total_bytes, 'byte')}, {count_of(result.lines, 'line')} in all"
     if view.cut_lines:
-        what += f"; {view.cut_lines:,} of the lines shown are shortened to {line_cap:,} characters"
-    if spill is None:
+        are = "is" if view.cut_lines == 1 else "are"
+        what += f"; {view.cut_lines:,} of the lines shown {are} shortened to {count_of(line_cap, 'character')}"
+    if not spilled:
         return f"{what}; the rest is lost: the scratch directory is full]"
     if spilled < result.total_bytes:
-        return f"{what}; the first {spilled:,} bytes are in {spill}, the rest is lost]"
+        return f"{what}; its beginning ({count_of(spilled, 'byte')}) is in {spill}, the rest is lost]"
     return f"{what}; the whole output is in {spill}]"
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from harness.accounting import Account
+from harness.text import beginning
 from harness.trajectory import TrajectoryWriter
 from sandbox import ProgramRun
 
@@ -51,6 +52,6 @@ def _shortened(arguments: Sequence[str]) -> list[str]:
     for argument in arguments:
         if left <= 0:
             return [*shown, "…"]
-        shown.append(argument if len(argument) <= left else f"{argument[:left]}…")
+        shown.append(beginning(argument, left))
         left -= len(argument) + 1
     return shown

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 LINE_TAIL_SHARE = 5  # a shortened line keeps one part in this many of its end
-_LEFT_OUT = re.compile(r"^\[\.\.\. ([\d,]+) (?:characters|bytes) left out (?:here|above) \.\.\.\]$", re.MULTILINE)
-_LINE_LEFT_OUT = re.compile(r"\[\.\.\. ([\d,]+) characters of this line left out \.\.\.\]")
+_LEFT_OUT = re.compile(r"^\[\.\.\. ([\d,]+) (?:characters?|bytes?) left out (?:here|above) \.\.\.\]$", re.MULTILINE)
+_LINE_LEFT_OUT = re.compile(r"\[\.\.\. ([\d,]+) characters? of this line left out \.\.\.\]")
 _READ = re.compile(r"\[bytes (\d+)-(\d+) of (\d+)\](?=\n|$)")
+_MORE = re.compile(r"\[([\d,]+) bytes? more: read on with offset (\d+)\]")
 _PAGE = re.compile(r"\n\[characters \d+-\d+ of \d+(; go on with offset \d+)?\]$")
 _SHOWING = re.compile(r"\n\(Showing \d+ of \d+ results\. You may want to refine your search\.\)$")
 
@@ -56,7 +57,8 @@ def _last_line(event: Mapping[str, Any], text: str) -> Iterator[Span]:
     header = _READ.match(text) if event["name"] == "read" else None
     if header is not None:
         end, size = int(header[2]), int(header[3])
-        if text[start:] == f"[{size - end:,} bytes more: read on with offset {end}]" and end < size:
+        more = _MORE.fullmatch(text, start)
+        if more and more.groups() == (f"{size - end:,}", str(end)) and end < size:
             yield start, len(text)
         return
     for form in (_PAGE if event["cut"] is not None else None, _SHOWING):

@@ -24,7 +24,7 @@ from rich.text import Text
 from harness.ledger import AgentState, AttemptRecord, RetryPolicy, fold
 from harness.metrics import score_answer
 from harness.questions import Question
-from harness.text import count_of, duration, line, money, number, shorten
+from harness.text import count_of, duration, line, money, shorten
 
 _SHOWN_IDS = 3
 _ID_WIDTH = 60
@@ -203,7 +203,7 @@ class _TallyColumn(ProgressColumn):
         tally: Tally = task.fields["tally"]
         parts = [f"hits {tally.hits}/{tally.answered}"]
         if tally.tokens:
-            parts.append(f"{number(tally.tokens)} tokens")
+            parts.append(count_of(tally.tokens, "token"))
         if tally.cost:
             parts.append(money(tally.cost))
         if tally.failed:

@@ -16,6 +16,7 @@ from typing import Any
 from exporter import Export, ExportError, read_questions
 from harness.errors import UserError
 from harness.suggest import hint
+from harness.text import count_of
 
 ALL = ("train", "val", "test")  # what the split `all` stands for, besides questions without a split
 EXPORT = "export"  # the source of questions that come with the graph
@@ -49,22 +50,24 @@ def load_questions(
     sample: int | None = None,
     seed: int = 0,
     file: Path | None = None,
-    only: Callable[[str], bool] | None = None,
+    only: Callable[[str, str], bool] | None = None,
+    only_hint: str = "",
 ) -> QuestionSet:
     """The questions to ask of `export`: its own, or those of `file`.
 
     No `splits` means test where there are test questions, else all. `sample` questions are drawn with `seed` and
-    kept in order, then the first `limit` are taken. `only` says by id which questions can be asked at all (a
-    backbone that knows some of them); it goes before the default split. Raises UserError.
+    kept in order, then the first `limit` are taken. `only` says by id and text which questions can be asked at
+    all (a backbone that knows some of them), and `only_hint` what to do where none can; it goes before the default
+    split. Raises UserError.
     """
     source = str(file.resolve()) if file else EXPORT
     found = _from_file(file, export) if file else [_own(row) for row in export.queries()]
     if not found:
         raise UserError("this graph has no questions of its own", "give some with --queries FILE")
     if only:
-        found = [question for question in found if only(question.id)]
+        found = [question for question in found if only(question.id, question.text)]
         if not found:
-            raise UserError(f"the model knows none of the questions in {file or 'the graph'}")
+            raise UserError(f"the model knows none of the questions in {file or f'graph {export.name}'}", only_hint)
     chosen = found if only and not splits else _in_splits(found, splits)
     if sample is not None and sample < len(chosen):
         picked = sorted(random.Random(seed).sample(range(len(chosen)), sample))  # noqa: S311 - not for secrets
@@ -107,9 +110,10 @@ def _from_file(file: Path, export: Export) -> list[Question]:
     unknown = [(number, text) for number, text in given if text not in known]
     if unknown:
         first = ", ".join(f"'{text}' (line {number})" for number, text in unknown[:3])
+        are = "is" if len(unknown) == 1 else "are"
         raise UserError(
-            f"question file {file}: {len(unknown)} of {len(given)} answer ids are not in the graph: {first}"
-            + (", …" if len(unknown) > 3 else ""),
+            f"question file {file}: {len(unknown)} of {count_of(len(given), 'answer id')} {are} not in the graph:"
+            f" {first}" + (", …" if len(unknown) > 3 else ""),
             _about_ids([text for _, text in given], next(iter(known)), export.node_count),
         )
     return [

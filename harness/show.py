@@ -37,7 +37,8 @@ _QUESTION_WIDTH = 60
 _DAMAGED = "damaged"  # what stands for a line that holds no event
 _REASONS = 10  # for which attempts failed that are listed
 HEADER = ("id", "question", "answer", "verdict", "class", "ended", "attempts", "turns", "time", "cost")
-RIGHT = "      rrrr"  # which of its columns are figures
+FORM = "lsl   rrrr"  # its columns: figures are set right, and the question is shortened where there is little room
+SPARED = ("attempts", "ended", "cost", "time", "class", "turns", "answer")  # what a narrow terminal does without
 _CODE = {"bash": ("command", "bash"), "python": ("code", "python")}  # tool -> the argument with code, its language
 
 
@@ -133,7 +134,7 @@ class AttemptPrinter:
         cleared = f", {count_of(len(event['cleared']), 'result')} cleared" if event["cleared"] else ""
         self._say(
             f"request: {count_of(event['entries'], 'message')}, {size(event['bytes'])},"
-            f" about {number(event['tokens_estimate'])} tokens{cleared}",
+            f" about {count_of(event['tokens_estimate'], 'token')}{cleared}",
             "dim",
         )
 
@@ -141,7 +142,7 @@ class AttemptPrinter:
         usage = event["usage"]
         waited = f", waited {duration(event['waited'])}" if event["waited"] else ""
         self._say(
-            f"reply: {duration(event['latency'])}{waited}, {number(usage['input'])} tokens in"
+            f"reply: {duration(event['latency'])}{waited}, {count_of(usage['input'], 'token')} in"
             f" ({number(usage['cached'])} cached), {number(usage['output'])} out",
             "dim",
         )
@@ -216,8 +217,8 @@ class AttemptPrinter:
 
     def _clear(self, event: Mapping[str, Any]) -> None:
         what = count_of(len(event["call_ids"]), "result")
-        before, after = number(event["tokens_before"]), number(event["tokens_after"])
-        self._say(f"cleared {what}: about {before} tokens before, {after} after", "yellow")
+        before, after = count_of(event["tokens_before"], "token"), number(event["tokens_after"])
+        self._say(f"cleared {what}: about {before} before, {after} after", "yellow")
 
     def _notice(self, event: Mapping[str, Any]) -> None:
         self._say(f"the harness said: {line(event['text'])}", "yellow")
@@ -258,8 +259,8 @@ class AttemptPrinter:
             self._say(f"     {seen.node}  {run.name_of(seen.node)}  [{where_seen(seen, facts)}]")
         usage = record.usage
         self._say(
-            f"{count_of(record.turns, 'turn')}, {duration(record.times.wall)}, {number(usage.get('input'))} tokens in,"
-            f" {number(usage.get('output'))} out, cost {money(record.cost)}",
+            f"{count_of(record.turns, 'turn')}, {duration(record.times.wall)}, {count_of(usage.get('input'), 'token')}"
+            f" in, {number(usage.get('output'))} out, cost {money(record.cost)}",
             "dim",
         )
 
@@ -320,19 +321,19 @@ def folded(rows: list[str]) -> tuple[list[str], str, list[str]]:
     half = _FOLDED_LINES // 2
     if len(rows) <= _FOLDED_LINES + 3:
         return rows, "", []
-    return rows[:half], f"… {len(rows) - 2 * half:,} lines folded (--full shows them) …", rows[-half:]
+    return rows[:half], f"… {count_of(len(rows) - 2 * half, 'line')} folded (--full shows them) …", rows[-half:]
 
 
 def _folded_line(row: str) -> str:
     more = len(row) - _FOLDED_WIDTH
-    return row if more <= 0 else f"{row[:_FOLDED_WIDTH]} … {more:,} characters folded …"
+    return row if more <= 0 else f"{row[:_FOLDED_WIDTH]} … {count_of(more, 'character')} folded …"
 
 
 def cut_in_words(cut: Mapping[str, Any]) -> str:
     """What was cut from an output, and where the whole of it was for the agent."""
     parts = []
     if cut["characters"]:
-        parts.append(f"{number(cut['characters'])} characters left out of the middle")
+        parts.append(f"{count_of(cut['characters'], 'character')} left out of the middle")
     if cut["lines"]:
         parts.append(f"{count_of(cut['lines'], 'line')} shortened")
     where = f"the output is in the sandbox as {line(cut['spill'])}" if cut["spill"] else "the rest was lost"

@@ -31,13 +31,20 @@ def shorten(text: str, width: int) -> str:
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
+def beginning(text: str, most: int) -> str:
+    """`text`, or its first `most` characters and a mark; unlike `shorten` it changes nothing else in it."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def size(count: float) -> str:
     """Bytes as a person reads them: `512 B`, `1.5 MiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(count) < 1024 or unit == "GiB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+    if abs(count) < 1024:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB"):
         count /= 1024
-    raise AssertionError
+        if abs(count) < 999.95:  # and no `1000.0 KiB`
+            return f"{count:.1f} {unit}"
+    return f"{count / 1024:,.1f} GiB"
 
 
 def number(value: float | None) -> str:
@@ -45,9 +52,9 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def count_of(count: int, noun: str) -> str:
-    """`1 turn`, `2 turns`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def count_of(count: float | None, noun: str) -> str:
+    """`1 turn`, `2 turns`, `- turns` where nobody knows."""
+    return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
 
 
 def duration(seconds: float | None) -> str:

@@ -225,7 +225,7 @@ class Client:
         deadline = time.monotonic() + FILE_TIMEOUT
         size, length = self._file_reply("data", 2, path, deadline)
         if length > limit or size < length:
-            raise self._broken(f"{length} bytes of a file of {size}, where {limit} were asked for")
+            raise self._broken(f"a part of length {length} of a file of {size}, where {limit} were asked for")
         return FileSlice(data=self._take(length, deadline), size=size)
 
     def write(self, path: str, data: bytes) -> None:

@@ -201,6 +201,6 @@ def _pull_line(progress: Progress) -> Callable[[Mapping[str, Any]], None]:
         before = sum(layers.values())
         layers[str(layer)] = status in {"Pull complete", "Already exists"}
         if sum(layers.values()) > before:
-            progress(f"pulled {sum(layers.values())} of {len(layers)} layers")
+            progress(f"layers pulled: {sum(layers.values())} of {len(layers)}")
 
     return show

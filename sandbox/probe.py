@@ -302,7 +302,7 @@ def _disk(target: _Target) -> str:
         )
         written = filled.head.decode(errors="replace").strip()
         if filled.termination != "exit" or not written.isdigit() or int(written) > size + MiB:
-            return f"{folder} of {size} bytes took {written or 'an unknown number of'} bytes ({filled.termination})"
+            return f"{folder} of {size} B took {written or 'an unknown number of'} B ({filled.termination})"
     others = " ".join(f"! -path {folder}" for folder in _WRITABLE)
     return target.said(
         f"""
@@ -342,7 +342,7 @@ def _links(target: _Target) -> str:
             except SandboxFileError:
                 continue
             if secret in read.data or place != outside.name:
-                return f"{len(read.data)} bytes were read through a link to {place}"
+                return f"{place} could be read through a link to it"
     target.run(f"rm -f {SCRATCH}/link; mkfifo {SCRATCH}/pipe")
     try:
         target.sandbox.read("pipe", 0, 100)

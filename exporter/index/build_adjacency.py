@@ -18,6 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from exporter.counted import counted
 from exporter.errors import ExportError
 from exporter.index.adjacency import ARRAYS, HEADER, NODE_TYPE, NodeIds
 from exporter.inputs import whole_lines
@@ -65,14 +66,14 @@ class _Blocks:
         for pairs in self._read():
             rows += pairs.shape[1]
             if rows > self._rows:
-                raise self._damaged(f"has more than {self._rows} edges")
+                raise self._damaged(f"has more than {counted(self._rows, 'edge')}")
             if pairs.min() < 0 or pairs.max() >= self._nodes:
                 raise self._damaged("names a node that the graph doesn't have")
             yield pairs
             if self.symmetric:
                 yield pairs[::-1, pairs[0] != pairs[1]]
         if rows < self._rows:
-            raise self._damaged(f"has {rows} edges, not {self._rows}")
+            raise self._damaged(f"has {counted(rows, 'edge')}, not {self._rows}")
 
     def _damaged(self, what: str) -> ExportError:
         return ExportError(f"damaged export: {self.path} {what}", _DAMAGED)

@@ -43,12 +43,15 @@ class TablesSource(IdentifiedSource):
         self._edge_path, self._edge_kind = edges, kind_of(edges, ("csv", "tsv", "parquet"))
         self._columns = _checked(columns or {})
 
+    def _called(self, columns: Sequence[str]) -> dict[str, str]:
+        return {column: self._columns.get(column, column) for column in columns}
+
     def nodes(self) -> Iterator[Node]:
         yield from self._numbered(self._node_path, self._node_rows())
         self._some(self._node_path)
 
     def _node_rows(self) -> Iterator[tuple[int, Node]]:
-        wanted = [self._columns.get(name, name) for name in NODE_COLUMNS]
+        wanted = self._called(NODE_COLUMNS)
         if self._node_kind == "jsonl":
             with self._input(self._node_path) as file:
                 yield from self._json_nodes(file, wanted)
@@ -56,17 +59,17 @@ class TablesSource(IdentifiedSource):
             with self._table(self._node_path, self._node_kind) as table:
                 yield from self._table_nodes(table, wanted)
 
-    def _json_nodes(self, file: InputFile, wanted: Sequence[str]) -> Iterator[tuple[int, Node]]:
-        node_id, node_type, name = wanted
+    def _json_nodes(self, file: InputFile, wanted: Mapping[str, str]) -> Iterator[tuple[int, Node]]:
+        node_id, node_type, name = wanted.values()
         for line, row in json_rows(file, self._bad):
             problem = _json_problem(row, wanted)
             if problem:
                 self._bad.report(file.path, line, problem)
                 continue
-            attributes = {key: value for key, value in row.items() if key not in wanted}
+            attributes = {key: value for key, value in row.items() if key not in (node_id, node_type, name)}
             yield line, Node(row[node_type], row[name] or "", attributes, row[node_id])
 
-    def _table_nodes(self, table: Table, wanted: Sequence[str]) -> Iterator[tuple[int, Node]]:
+    def _table_nodes(self, table: Table, wanted: Mapping[str, str]) -> Iterator[tuple[int, Node]]:
         own, others = _split_columns(self._node_path, table.names, wanted)
         if RESERVED in table.names:
             raise ExportError(f"{self._node_path}: line 1: {_reserved_problem('column')}")
@@ -79,7 +82,7 @@ class TablesSource(IdentifiedSource):
                 yield line, Node(_text(types[row]), _text(labels[row]), attributes, _id(ids[row]))
 
     def edges(self) -> Iterator[EdgeBlock]:
-        wanted = [self._columns.get(name, name) for name in EDGE_COLUMNS]
+        wanted = self._called(EDGE_COLUMNS)
         with self._table(self._edge_path, self._edge_kind, texts=True) as table:
             own, others = _split_columns(self._edge_path, table.names, wanted)
             attributes = {table.names[index]: index for index in others}
@@ -95,15 +98,17 @@ def _checked(columns: Mapping[str, str]) -> Mapping[str, str]:
     return columns
 
 
-def _split_columns(path: Path, names: list[str], needed: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Positions of the needed columns, in that order, and of all others. Raises ExportError where one is missing."""
-    for name in needed:
-        if name not in names:
-            found = ", ".join(f"'{found}'" for found in names)
-            raise ExportError(
-                f"{path}: line 1: no column '{name}'", f"columns needed: {', '.join(needed)}; found: {found}"
-            )
-    own = [names.index(name) for name in needed]
+def _split_columns(path: Path, names: list[str], needed: Mapping[str, str]) -> tuple[list[int], list[int]]:
+    """Positions of the needed columns, in that order, and of all others. `needed` says what each is called here. Raises
+    ExportError where one is missing."""
+    lacking = [column for column, name in needed.items() if name not in names]
+    if lacking:
+        told, found = (", ".join(f"'{name}'" for name in some) for some in (map(needed.get, lacking), names))
+        mapped = ",".join(f"{column}=NAME" for column in lacking)
+        raise ExportError(
+            f"{path}: line 1: no column {told}", f"--columns {mapped} says what is called otherwise; found: {found}"
+        )
+    own = [names.index(name) for name in needed.values()]
     return own, [index for index in range(len(names)) if index not in own]
 
 
@@ -115,11 +120,11 @@ def _id(value: Any) -> str | int:
     return value if isinstance(value, int) and not isinstance(value, bool) else _text(value)
 
 
-def _json_problem(row: dict[str, Any], wanted: Sequence[str]) -> str | None:
-    for key in wanted:
+def _json_problem(row: dict[str, Any], wanted: Mapping[str, str]) -> str | None:
+    for column, key in wanted.items():
         if key not in row:
-            return f"no '{key}'; keys found: {', '.join(row) or 'none'}"
-    node_id, node_type, name = wanted
+            return f"no '{key}'; keys found: {', '.join(row) or 'none'} (--columns {column}=KEY names another)"
+    node_id, node_type, name = wanted.values()
     if isinstance(row[node_id], bool) or not isinstance(row[node_id], (str, int)):
         return f"'{node_id}' must be a text or an integer"
     if not isinstance(row[node_type], str):

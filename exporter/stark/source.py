@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from exporter.counted import counted
 from exporter.edge_arrays import ascending
 from exporter.errors import ExportError
 from exporter.plain import check_size
@@ -85,7 +86,8 @@ class StarkSource:
             contradicted += info.get("type", node_type) != node_type
             yield self._node(node_id, node_type, info)
         if contradicted:
-            self._warnings.append(f"{contradicted} nodes have another 'type' than node_types.pt says, which counts")
+            nodes = counted(contradicted, "node")
+            self._warnings.append(f"{nodes} with another 'type' than node_types.pt says, which counts")
 
     def _node(self, node_id: int, node_type: str, info: Mapping[Any, Any]) -> Node:
         if _RESERVED in info:
@@ -145,7 +147,7 @@ class StarkSource:
             if split in expected.splits:
                 self._compare(f"questions in split {split}", count, expected.splits[split])
         if self._questions.without_split:
-            self._warnings.append(f"{self._questions.without_split} questions are in no split")
+            self._warnings.append(f"{counted(self._questions.without_split, 'question')} in no split")
 
     def _compare(self, what: str, found: int, published: int) -> None:
         if found != published:

@@ -22,6 +22,7 @@ from harness.backbones.profiles import (
 )
 from harness.errors import UserError
 from harness.messages import Backbone
+from harness.text import count_of
 
 if TYPE_CHECKING:
     from harness.backbones.http import HttpBackbone
@@ -96,7 +97,7 @@ def _endpoint(profile: Profile, notice: _Notice) -> tuple[Backbone, Profile]:
 def _window(model: HttpBackbone, notice: _Notice) -> int:
     """The context window as the server says, else a guess that is told."""
     if (found := model.window()) is not None:
-        notice(f"{model.name}: context window of {found:,} tokens, as its server says")
+        notice(f"{model.name}: context window of {count_of(found, 'token')}, as its server says")
         return found
     notice(f"{model.name}: context window unknown, taken as {UNKNOWN_WINDOW:,} tokens; --set model.window=N sets it")
     return UNKNOWN_WINDOW
@@ -119,10 +120,11 @@ def _replay(argument: str, overrides: _Overrides, notice: _Notice) -> tuple[Back
 
 
 def _demo(_: str, overrides: _Overrides, notice: _Notice) -> tuple[Backbone, Profile]:
-    from harness.backbones.replay import ReplayBackbone, recordings_of_demo
+    from harness.backbones.replay import Needs, ReplayBackbone, recordings_of_demo
 
     notice("demo: recorded turns, no model is asked; their commands run live in the sandbox")
-    return ReplayBackbone("demo", recordings_of_demo()), bare_profile("demo", overrides)
+    needs = Needs(graph="biogo", mode="files", usual="harness run --graph biogo --mode files --model demo")
+    return ReplayBackbone("demo", recordings_of_demo(), needs=needs), bare_profile("demo", overrides)
 
 
 def _manual(_: str, overrides: _Overrides, __: _Notice) -> tuple[Backbone, Profile]:

@@ -26,44 +26,63 @@ EXCERPT: Final = 80  # characters of either text from where they differ
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What recordings need to mean anything: the tools that they call and, where they are named, a graph and the
+    sandbox of a mode. `usual` says how they are used, for a hint."""
+
+    tools: frozenset[str] = frozenset()
+    graph: str | None = None
+    mode: str | None = None
+    usual: str = "replay a run in a mode with its tools, on the questions that it was made with"
+
+
+@dataclass(frozen=True)
 class _Recording:
     """One attempt: what the model said, turn by turn, and what each call returned."""
 
-    query: str
     replies: list[Reply] = field(default_factory=list)
     results: dict[str, str] = field(default_factory=dict)  # call id -> text
 
 
 class ReplayBackbone:
-    """Says what was said before. `query_ids` are the questions that it knows."""
+    """Says what was said before."""
 
     replays = True  # its notes compare each result with the recorded one
 
-    def __init__(self, name: str, files: Sequence[Path], notice: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        name: str,
+        files: Sequence[Path],
+        notice: Callable[[str], None] = lambda _: None,
+        needs: Needs = Needs(),
+    ) -> None:
         """Reads the first event of each trajectory. Raises UserError where one isn't a trajectory.
 
         One whose first line is damaged, so that its task isn't known, is left out. `notice` is told of damaged lines.
+        `needs` is all that isn't in the recordings.
         """
         self.name = name
         self._notice = notice
-        self._files = {key: path for path in files if (key := _key(path, notice)) is not None}
-        self.query_ids = tuple(dict.fromkeys(key.query_id for key in self._files))
+        starts = [(start, path) for path in files if (start := _start(path, notice)) is not None]
+        self._files = {start.key: path for start, path in starts}
+        self._asked = {start.key.query_id: start.query for start, _ in starts}
+        self.needs = replace(needs, tools=frozenset(tool for start, _ in starts for tool in start.tools))
         self._loaded: dict[AttemptKey, _Recording] = {}
         self._lock = threading.Lock()
 
-    def knows(self, query_id: str) -> bool:
+    def knows(self, query_id: str, query: str) -> bool:
         """Whether there is a recording of this question."""
-        return query_id in self.query_ids
+        return self._asked.get(query_id) == query
 
     def complete(self, request: Request) -> Reply:
         """The recorded reply at this point of the conversation. Raises BackboneError where there is none."""
         key = self._recorded(request.key)
         recording = self._load(key)
-        if recording.query != request.query:
+        if self._asked[key.query_id] != request.query:
             raise BackboneError(f"{self.name}: the recording of '{key.query_id}' answers another question")
         done = sum(entry.role == "assistant" for entry in request.entries)
         if done >= len(recording.replies):
-            raise BackboneError(f"{self.name}: the recording of '{key.query_id}' ends after {done} turns")
+            raise BackboneError(f"{self.name}: the recording of '{key.query_id}' ends after {count_of(done, 'turn')}")
         if done == len(recording.replies) - 1:
             with self._lock:
                 self._loaded.pop(key, None)
@@ -111,13 +130,23 @@ def window_of_run(run: Path) -> int | None:
     return window if isinstance(window, int) and window > 0 else None
 
 
-def _key(path: Path, notice: Callable[[str], None]) -> AttemptKey | None:
-    """Which attempt is recorded; None, which `notice` is told, where a damaged line says it."""
+@dataclass(frozen=True)
+class _Start:
+    """How a trajectory begins."""
+
+    key: AttemptKey
+    query: str
+    tools: tuple[str, ...]
+
+
+def _start(path: Path, notice: Callable[[str], None]) -> _Start | None:
+    """Which attempt is recorded, and of what; None, which `notice` is told, where a damaged line says it."""
     reading = Reading(path)
     try:
         _, start = next(iter(reading), (0, {}))
         if start.get("type") == "start":
-            return AttemptKey(start["query_id"], start["agent"], start["attempt"])
+            key = AttemptKey(start["query_id"], start["agent"], start["attempt"])
+            return _Start(key, start["query"], tuple(tool["name"] for tool in start["tools"]))
     except (OSError, ValueError):
         pass
     else:
@@ -132,7 +161,7 @@ def _read(path: Path, notice: Callable[[str], None]) -> _Recording:
     reading = Reading(path)
     try:
         events = [event for _, event in reading]
-        recording = _Recording(query=str(events[0]["query"]))
+        recording = _Recording()
         for event in events:
             if event["type"] == "reply":
                 recording.replies.append(_reply(event))

@@ -23,6 +23,7 @@ from harness.backbones.dialect import Asked
 from harness.backbones.faults import Trouble
 from harness.errors import BackboneError, HarnessError, UserError
 from harness.messages import Reply, Request
+from harness.text import count_of
 
 _MESSAGE: Final = ("role", "content", "tool_calls", "refusal", "reasoning_content")
 _BESIDE: Final = ("usage", "query_id", "finish_reason")
@@ -42,7 +43,9 @@ class ScriptedBackbone:
         turns = self._turns.get(query_id) or self._turns.get(None, [])
         done = sum(entry.role == "assistant" for entry in request.entries)
         if done >= len(turns):
-            raise BackboneError(f"{self.name} holds {len(turns)} turns for '{query_id}' and one more was asked for")
+            raise BackboneError(
+                f"{self.name} holds {count_of(len(turns), 'turn')} for '{query_id}' and one more was asked for"
+            )
         return say(turns[done], request)
 
 

@@ -14,7 +14,8 @@ from harness.audit import Audit, audit_run
 from harness.audit.run import worth_showing
 from harness.audit.words import alarm_text, ends, figure, interval, place_text, rate, verdict
 from harness.cli.options import AtLeastOne, data_dir_option, json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.cli.torn import tell_damaged, tell_torn
 from harness.errors import UserError
 from harness.servers import where_asked
@@ -88,7 +89,8 @@ def lines(audit: Audit) -> Iterator[str]:
     for section in content["sections"].values():
         yield ""
         header = (section["title"].upper(), "count", "of", "rate", "95 % interval", "for example")
-        yield table(header, [row for check in section["checks"] for row in _rows(check)], " rrr")
+        rows = [row for check in section["checks"] for row in _rows(check)]
+        yield table(header, rows, " rrrll", optional=header[-1:])
         yield from _measures(section["measures"])
     yield ""
     yield from _verdict(audit)
@@ -123,7 +125,7 @@ def _measures(measures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if rows:
         yield ""
         header = ("", "unit", "n", "median", "its 95 % interval", "quartiles", "mean", "largest", "where")
-        yield table(header, rows, "  rrrrrr ")
+        yield table(header, rows, "  rrrrrrl", optional=header[-1:])
 
 
 def _verdict(audit: Audit) -> Iterator[str]:

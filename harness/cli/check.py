@@ -12,7 +12,7 @@ from harness.cli.output import notice
 from harness.errors import UserError
 from harness.rundir import is_in_use
 from harness.schemas import check_run
-from harness.text import count_of, line, number
+from harness.text import count_of, line
 
 FAULTS = 1
 
@@ -72,7 +72,9 @@ def _tell_halved(export: exporter.Export) -> None:
     """Both counts of every relation whose source stores each edge in both directions."""
     for relation in export.schema["relations"]:
         if relation["symmetric"]:
-            rows, edges = number(relation["source_rows"]), number(relation["rows"])
-            both = f"the source stores each edge in both directions, {rows} rows; here are {edges} edges"
-            told = both if rows != edges else f"the source gives its {edges} edges no direction"
+            rows, edges = count_of(relation["source_rows"], "row"), count_of(relation["rows"], "edge")
+            are = "is" if relation["rows"] == 1 else "are"
+            both = f"the source stores each edge in both directions, {rows}; here {are} {edges}"
+            halved = relation["source_rows"] != relation["rows"]
+            told = both if halved else f"the source gives them no direction, {edges}"
             notice(f"relation {relation['id']} ({relation['name']}) is symmetric: {told}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 import sandbox
-from harness.cli.output import notice, table
+from harness.cli.output import notice
+from harness.cli.tables import table
 from harness.text import count_of
 
 

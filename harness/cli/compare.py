@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from harness.cli.options import data_dir_option, json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.cli.torn import tell_damaged, tell_torn
 from harness.compare import RESOURCES, SCHEMA_VERSION, Both, Figures, Pair, compare
 from harness.errors import UserError
@@ -17,10 +18,11 @@ from harness.paired import Difference
 from harness.prices import read_prices
 from harness.report.units import TITLES, UNITS, Unit, p_value, percent, signed
 from harness.systems import System, load_systems
-from harness.text import shorten
+from harness.text import count_of, shorten
 from harness.where import Where
 
 _QUESTION_WIDTH = 60
+_SPARED = ("seconds", "tokens", "turns", "cost")  # columns of the list that a narrow terminal does without
 
 
 @click.command()
@@ -89,7 +91,7 @@ def _single(folder: str, data: Path | None) -> System:
 
 
 def _lines(pair: Pair) -> Iterator[str]:
-    yield f"{pair.second.label} against {pair.first.label}: {len(pair.questions)} questions of both"
+    yield f"{pair.second.label} against {pair.first.label}: {count_of(len(pair.questions), 'question')} of both"
     if pair.left_out.texts():
         yield f"not compared: {', '.join(pair.left_out.texts())}"
     if not pair.questions:
@@ -128,7 +130,7 @@ def _decided(pair: Pair) -> Iterator[str]:
     rows = [_question(both, several=len(pair.first.runs) > 1) for both in pair.decided()]
     ranks = (f"rank {pair.first.label}", f"rank {pair.second.label}")
     header = ("", "question", *ranks, *RESOURCES, "text")
-    yield table(header, rows, "  rrrrrr") if rows else "both did the same on every question"
+    yield table(header, rows, "  rrrrrrs", optional=_SPARED) if rows else "both did the same on every question"
 
 
 def _question(both: Both, *, several: bool) -> tuple[str, ...]:

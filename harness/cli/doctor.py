@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from harness.cli.options import data_dir_option, json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.doctor import Report, SandboxReport, examine
 from harness.graphs import data_directory
+from harness.text import count_of
 
 NOTHING_WORKS = 1
 _TOLD = {"kind", "kernel"}  # of what is known of a sandbox: in the same output already
@@ -59,7 +61,7 @@ def _sandbox_rows(report: SandboxReport) -> list[tuple[str, str, str]]:
     failed = [result for result in report.probe if not result["passed"]]
     rows = [("missing" if failed else "ok", name, details)]
     if not failed:
-        rows.append(("ok", f"isolation {report.kind}", f"{len(report.probe)} probes passed"))
+        rows.append(("ok", f"isolation {report.kind}", f"{count_of(len(report.probe), 'probe')} passed"))
     rows += [("FAILED", f"isolation {report.kind}", f"{result['name']}: {result['detail']}") for result in failed]
     return rows
 

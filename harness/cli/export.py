@@ -27,7 +27,7 @@ from harness.cli.options import Names, Pairs, data_dir_option
 from harness.cli.output import notice
 from harness.errors import UserError
 from harness.graphs import data_directory
-from harness.text import count_of, number
+from harness.text import count_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -73,7 +73,7 @@ def _export(make: Callable[[Options], Export], out: Path, **options: Any) -> Non
         notice(f"left out {count_of(count, 'row')}: {why}")
     for warning in source.get("warnings", ()):
         notice(warning)
-    click.echo(f"{out}: {number(export.node_count)} nodes, {number(export.schema['edges'])} edges")
+    click.echo(f"{out}: {count_of(export.node_count, 'node')}, {count_of(export.schema['edges'], 'edge')}")
 
 
 @click.group()

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from harness.cli.options import data_dir_option, json_option
-from harness.cli.output import print_json, table
+from harness.cli.output import print_json
+from harness.cli.tables import table
 from harness.graphs import Listing, data_directory, list_graphs
 from harness.text import number, size
 

@@ -13,10 +13,11 @@ from harness.backbones.profiles import model_settings
 from harness.cli.errors import INFRASTRUCTURE
 from harness.cli.modes import settings
 from harness.cli.options import json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.errors import BackboneError, UserError
 from harness.settings import parse_assignments
-from harness.text import duration, number
+from harness.text import count_of, duration, number
 
 if TYPE_CHECKING:
     from harness.backbones.probe import Probe
@@ -125,7 +126,7 @@ def _calls(came: bool | None, fit: bool | None) -> str:
 
 
 def _window(tokens: int | None) -> str:
-    return "not told" if tokens is None else f"{tokens:,} tokens"
+    return "not told" if tokens is None else count_of(tokens, "token")
 
 
 def _as_dict(profile: Profile) -> dict[str, object]:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from harness.cli.options import json_option
-from harness.cli.output import print_json, table
+from harness.cli.output import print_json
+from harness.cli.tables import table
 from harness.modes import load_mode, mode_names
 from harness.text import plain
 

@@ -8,8 +8,9 @@ from functools import partial
 import click
 
 import sandbox
-from harness.cli.output import notice, table
+from harness.cli.output import notice
 from harness.cli.request import Job, Request
+from harness.cli.tables import table
 from harness.estimate import Estimate, Range, estimate
 from harness.messages import Usage
 from harness.prices import Prices, cost
@@ -20,7 +21,7 @@ def print_plan(jobs: Sequence[Job], request: Request) -> None:
     """Print the plan to stdout."""
     estimates = [_estimate(job) for job in jobs]
     header = ("graph", "mode", "model", "questions", "attempts", "requests", "input", "output", "cost", "run folder")
-    click.echo(table(header, [_row(*pair) for pair in zip(jobs, estimates, strict=True)], "   rrrrrr"))
+    click.echo(table(header, [_row(*pair) for pair in zip(jobs, estimates, strict=True)], "   rrrrrr", first=2))
     click.echo()
     for basis in dict.fromkeys(each.basis for each in estimates):
         click.echo(f"basis: {basis}")

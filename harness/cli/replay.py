@@ -12,16 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import sandbox
 from harness.cli.options import AtLeastOne, data_dir_option, json_option, sandbox_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table, terminal_width
 from harness.cli.torn import tell_damaged
 from harness.replay_causes import CAUSES
 from harness.replay_run import Difference, Plan, RunReplay, plan_replay, replay_run
 from harness.systems import find_runs
-from harness.text import count_of, plain, shorten
+from harness.text import count_of, number, plain, shorten
 
 FAULTS = 1
 _SHOWN = 20  # differences that are shown in full, unless all are asked for
-_WIDTH = 110
+_WIDTH = 110  # of a line that is compared, where the terminal has as much
 
 
 @click.command()
@@ -96,10 +97,11 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
     if recorded and replayed and recorded != replayed:
         yield f"the run's sandbox had Python {recorded}, this one has {replayed}"
     if commands:
-        yield f"{matched} matched byte for byte ({matched / commands:.1%})"
+        yield f"{number(matched)} matched byte for byte ({matched / commands:.1%})"
         if explained:
             both = matched + explained
-            yield f"{explained} differ for a known cause ({both / commands:.1%} with the matched ones)"
+            differ = "differs" if explained == 1 else "differ"
+            yield f"{number(explained)} {differ} for a known cause ({both / commands:.1%} with the matched ones)"
     causes = Counter(difference.cause for difference in replay.differences)
     if causes:
         yield ""
@@ -110,7 +112,7 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
     for difference in shown:
         yield from _difference(difference)
     if len(shown) < len(unknown_first):
-        yield f"\n{len(unknown_first) - len(shown)} more differences (--full shows them)"
+        yield f"\n{count_of(len(unknown_first) - len(shown), 'more difference')} (--full shows them)"
     for attempt in replay.errors:
         yield f"\n{attempt.file} could not be replayed: {shorten(attempt.error or '', 300)}"
 
@@ -118,6 +120,7 @@ def _lines(replay: RunReplay, full: bool) -> Iterator[str]:
 def _difference(difference: Difference) -> Iterator[str]:
     yield ""
     yield f"{difference.file}:{difference.line}, turn {difference.turn}: {difference.cause or 'unknown cause'}"
-    yield f"  {difference.tool}: {shorten(difference.command, _WIDTH)}"
+    room = min(_WIDTH, (terminal_width() or _WIDTH) - 4)
+    yield "  " + shorten(f"{difference.tool}: {difference.command}", room)
     for mark, text in (("-", difference.recorded), ("+", difference.replayed)):
-        yield from (f"  {mark} {shorten(row, _WIDTH)}" for row in plain(text).split("\n")[:3])
+        yield from (f"  {mark} {shorten(row, room)}" for row in plain(text).split("\n")[:3])

@@ -9,7 +9,8 @@ import click
 
 from harness.audit import Audit, audit_run
 from harness.cli.options import data_dir_option
-from harness.cli.output import notice, table
+from harness.cli.output import notice
+from harness.cli.tables import table
 from harness.cli.torn import tell_torn
 from harness.errors import UserError
 from harness.files import write_atomic

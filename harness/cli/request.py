@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from exporter import Export
+from exporter.stark import DATASETS
 from harness.backbones import OTHERS, Profile, load_profile, make_backbone, make_own, takes_settings
 from harness.backbones.profiles import bare_profile, model_settings
+from harness.backbones.replay import ReplayBackbone
 from harness.budget import Budget
 from harness.cli.file_progress import file_progress
 from harness.cli.output import notice
@@ -111,7 +113,9 @@ class Request:
         models = Models(self, of_model)
         for mode in modes:
             if mode.backbone is None:
-                _check_prices(budget, [mode], models.of(mode)[1])
+                backbone, profile, _ = models.of(mode)
+                _check_prices(budget, [mode], profile)
+                _check_recorded(backbone, mode, self.graphs)
         with file_progress() as progress:
             graphs = [
                 open_graph(name, data, notice, progress=progress, download=not self.dry_run) for name in self.graphs
@@ -129,6 +133,7 @@ class Request:
                     seed=self.seed,
                     file=self.queries,
                     only=getattr(backbone, "knows", None),
+                    only_hint=backbone.needs.usual if isinstance(backbone, ReplayBackbone) else "",
                 )
                 jobs.append((graph, mode, profile, backbone, lacking, questions, budget))
         outs = self._outs([(graph.name, mode.name) for graph, mode, *_ in jobs])
@@ -206,6 +211,25 @@ def _check_prices(budget: Budget, modes: Iterable[Mode], profile: Profile) -> No
         if limit is not None and unknown:
             hint = "--set model.prices.input=… and model.prices.output=… (dollars per million tokens)"
             raise UserError(f"{name} can't be kept: the prices of model '{profile.name}' are unknown", hint)
+
+
+def _check_recorded(backbone: Backbone | None, mode: Mode, graphs: Iterable[str]) -> None:
+    """Raise UserError for recorded turns where the mode's tools or sandbox are others than theirs, or the graph is one
+    that may first have to be downloaded."""
+    if not isinstance(backbone, ReplayBackbone):
+        return
+    needs = backbone.needs
+    what = f"model '{backbone.name}' can't be used in mode '{mode.name}':"
+    if needs.tools - set(mode.tools):
+        called, there = (", ".join(sorted(tools)) or "none" for tools in (needs.tools, mode.tools))
+        raise UserError(f"{what} its recorded turns call {called}, and the mode's tools are: {there}", needs.usual)
+    if needs.mode is not None and load_mode(needs.mode).view != mode.view:
+        raise UserError(
+            f"{what} its turns were recorded in mode '{needs.mode}', with other files or programs", needs.usual
+        )
+    for name in graphs:
+        if needs.graph is not None and name != needs.graph and name in DATASETS:
+            raise UserError(f"model '{backbone.name}' knows none of the questions in graph {name}", needs.usual)
 
 
 def _now() -> str:

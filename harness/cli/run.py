@@ -28,6 +28,7 @@ from harness.rundir import check_folder
 from harness.runfiles import MANIFEST
 from harness.runner import execute_all
 from harness.score import score_run, write_scores
+from harness.text import count_of, number
 from harness.tools.kit import needs_sandbox
 
 FAILURES = 1
@@ -203,8 +204,10 @@ def _report(jobs: Sequence[Job]) -> None:
         if job.replays:
             click.echo(_compared(job.out))
         if cut := sum(record.counts.get("input_cut", 0) for record in read_ledger(job.out)):
-            notice(f"{job.out}: the server counted no more tokens in {cut} requests than in those before them, though"
-                   " more was sent: it seems to cut them; model.window should be what it was started with")  # fmt: skip
+            notice(
+                f"{job.out}: the server counted no more tokens in {count_of(cut, 'request')} than in those before,"
+                " though more was sent: it seems to cut what it gets; model.window should be what it was started with"
+            )
         click.echo(f"run folder: {job.out}")
     if len(jobs) > 1:
         notice(f"side by side: harness report {shlex.quote(str(jobs[0].out.parent))}")
@@ -214,7 +217,8 @@ def _compared(run: Path) -> str:
     """How many of a replay's results were as recorded."""
     counts = [record.counts for record in read_ledger(run)]
     differ = sum(count.get("replay_difference", 0) for count in counts)
-    return f"replay: {sum(count.get('calls', 0) for count in counts) - differ} results as recorded, {differ} differ"
+    same = sum(count.get("calls", 0) for count in counts) - differ
+    return f"replay: {count_of(same, 'result')} as recorded, {number(differ)} {'differs' if differ == 1 else 'differ'}"
 
 
 def _out(request: Request, jobs: Sequence[Job]) -> list[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from harness.cli.options import data_dir_option, json_option
-from harness.cli.output import notice, print_json, table
+from harness.cli.output import notice, print_json
+from harness.cli.tables import table
 from harness.cli.torn import tell_torn
 from harness.metrics import METRICS
 from harness.prices import read_prices
@@ -58,19 +59,19 @@ def print_scores(scores: Sequence[RunScore]) -> None:
     several = len(scores) > 1
     header = ("run", "counted", "n", *(_TITLES[name] for name in METRICS))
     rows = [row for score in scores for row in _metric_rows(score)]
-    click.echo(_table(header, rows, "  rrrrr", several))
+    click.echo(_table(header, rows, "  rrrrr", several, first=2))
     click.echo()
     header = ("run", "attempts", "turns", "input", "cached", "output", "cost", "working", *_TIMES)
-    click.echo(_table(header, [_effort_row(score) for score in scores], " rrrrrrrrrrrr", several))
+    click.echo(_table(header, [_effort_row(score) for score in scores], " rrrrrrrrrrrr", several, first=1))
     for score in scores:
         for state, what in (("open", "not asked yet"), ("without_gold", "without gold, so not scored")):
             if score.count(state):
                 notice(f"{score.run}: {score.count(state)} of {count_of(len(score.questions), 'question')} {what}")
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str, named: bool) -> str:
-    first = 0 if named else 1
-    return table(header[first:], [row[first:] for row in rows], right[first:])
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], form: str, named: bool, *, first: int) -> str:
+    begin = 0 if named else 1
+    return table(header[begin:], [row[begin:] for row in rows], form[begin:], first=first - begin)
 
 
 def _metric_rows(score: RunScore) -> list[tuple[str, ...]]:

@@ -13,13 +13,14 @@ from rich.console import Console
 
 from harness.audit.checks.answers import UNREADABLE, error_class
 from harness.cli.options import AtLeastOne, data_dir_option
-from harness.cli.output import notice, table
+from harness.cli.output import notice
+from harness.cli.tables import table
 from harness.cli.torn import tell_damaged
 from harness.errors import UserError
 from harness.ledger import AttemptRecord
 from harness.saved import SavedRun
 from harness.servers import where_asked
-from harness.show import HEADER, RIGHT, AttemptPrinter, failures, question_rows
+from harness.show import FORM, HEADER, SPARED, AttemptPrinter, failures, question_rows
 
 _MANY = 200  # trajectories that take a while to read
 
@@ -55,7 +56,8 @@ def command(
     saved = SavedRun.open(run, data_dir)
     if query is None:
         damaged: dict[str, None] = {}
-        text = table(HEADER, question_rows(saved, _classes(saved, no_classes, damaged)), RIGHT) + "\n"
+        rows = question_rows(saved, _classes(saved, no_classes, damaged))
+        text = table(HEADER, rows, FORM, optional=SPARED) + "\n"
         tell_damaged(run, len(damaged), damaged)
         text += "".join(f"{reason}\n" for reason in failures(saved.records))
         if where := where_asked(saved.manifest):

@@ -17,6 +17,7 @@ from harness import __version__
 from harness.convert.attempts import Call, SavedAttempt, Source, Turn, iso, reasoning
 from harness.events import folder_name
 from harness.files import write_json
+from harness.text import count_of
 
 SCHEMA_VERSION = "ATIF-v1.4"
 
@@ -71,7 +72,7 @@ def _steps(source: Source, attempt: SavedAttempt) -> Iterator[dict[str, Any]]:
     yield {"timestamp": iso(start["time"]), "source": "user", "message": start["prompt"]}
     for turn in attempt.turns:
         for event in turn.cleared:
-            text = f"{len(event['call_ids'])} old results gave way to placeholders"
+            text = f"{count_of(len(event['call_ids']), 'old result')} gave way to placeholders"
             extra = {key: event[key] for key in ("call_ids", "tokens_before", "tokens_after")}
             yield {"timestamp": iso(event["time"]), "source": "system", "message": text, "extra": extra}
         for event in turn.said:

@@ -18,6 +18,7 @@ from harness.ledger import AttemptRecord, StopReason, Times, total_usage
 from harness.modes import Agents, Answer, Context, Limits, Output, Sandbox
 from harness.questions import Question, QuestionSet, digest
 from harness.rundir import open_run
+from harness.text import count_of
 from harness.trajectory import TrajectoryWriter
 from sandbox import GRAPH, SCRATCH
 
@@ -66,7 +67,7 @@ def write_run(
             matched.append((question, session))
     if not matched:
         raise UserError(
-            f"none of the {len(sessions)} sessions answers a question of {graph}",
+            f"of {count_of(len(sessions), 'session')} none answers a question of {graph}",
             "name the right graph, or give the questions with --queries FILE",
         )
     asked = [question for question in questions.questions if any(question.id == other.id for other, _ in matched)]

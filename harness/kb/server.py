@@ -22,6 +22,8 @@ from typing import Any, Self
 
 import orjson
 
+from harness.text import beginning
+
 FOLDER = "/attempt"  # where the sandbox shows the folder with the client's module and the socket
 SOCKET, MODULE = "kb.sock", "kbtools.py"
 LONGEST_REQUEST = 1024 * 1024
@@ -151,8 +153,4 @@ def _beginnings(arguments: dict[str, Any]) -> dict[str, Any]:
     texts = (
         (key, value if isinstance(value, str) else orjson.dumps(value).decode()) for key, value in arguments.items()
     )
-    return {key[:_LONGEST_NAME]: _cut(text) for key, text in islice(texts, _MOST_ARGUMENTS)}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
+    return {key[:_LONGEST_NAME]: beginning(text, _LONGEST_VALUE) for key, text in islice(texts, _MOST_ARGUMENTS)}

@@ -19,6 +19,7 @@ from harness.paired import known_means
 from harness.results import QuestionResult
 from harness.servers import where_asked
 from harness.systems import System
+from harness.text import count_of
 
 MISS, LEFT_OUT, FIRST, AGENTS = "failed = miss", "failures left out", "first attempts", "single agents"
 _FAILURES: dict[str, Failures] = {MISS: "miss", LEFT_OUT: "left_out"}
@@ -101,7 +102,9 @@ class Report:
                 ("without_gold", "without gold, and not scored"),
             ):
                 if state in states:
-                    notes.append(f"{system.label}: {states.count(state)} of {len(states)} questions {words}")
+                    notes.append(
+                        f"{system.label}: {states.count(state)} of {count_of(len(states), 'question')} {words}"
+                    )
             notes += [
                 f"{system.label}: the model of {run.path} was asked at several addresses: {where}"
                 for run in system.runs.values()

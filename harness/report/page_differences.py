@@ -11,6 +11,7 @@ from harness.report.html import Child, Safe, h, table
 from harness.report.page_scores import figure
 from harness.report.plot import difference_plot
 from harness.report.units import TITLES, UNITS, p_value
+from harness.text import count_of
 
 _MOST = 300  # questions listed for a pair
 
@@ -81,7 +82,7 @@ def _questions(pair: Pair, *, several: bool) -> Child:
         "",
     )
     rows = [_question(both, several=several) for both in shown]
-    title = f"The {len(decided)} questions that one did better on"
+    title = f"{count_of(len(decided), 'question')} that one did better on"
     if len(shown) < len(decided):
         title += f" (the clearest {len(shown)}; harness compare --wins lists all)"
     return h("details", h("summary", title), table(header, rows, left=3))

@@ -14,7 +14,7 @@ from harness.report.html import Child, h
 from harness.report.units import one_decimal, percent
 from harness.results import QuestionResult
 from harness.systems import Key
-from harness.text import money, shorten
+from harness.text import count_of, money, shorten
 
 _SHOWN = 15
 _IDS = 5
@@ -47,7 +47,10 @@ def questions_section(report: Report) -> Child:
         else "by MRR, Recall@20, turns"
     )
     return [
-        h("p", f"{len(asked):,} questions, {what}. A rank is the place of the first right node in the answer."),
+        h(
+            "p",
+            f"{count_of(len(asked), 'question')}, {what}. A rank is the place of the first right node in the answer.",
+        ),
         h("h3", "Worst"),
         _table(report, worst, names),
         h("h3", "Best"),

@@ -13,6 +13,7 @@ from harness.report.html import Child, h, join, table
 from harness.results import RunResults
 from harness.servers import where_asked
 from harness.systems import System
+from harness.text import count_of
 
 
 def setup_section(report: Report) -> Child:
@@ -26,7 +27,7 @@ def setup_section(report: Report) -> Child:
     width = len(header)
     return [
         [h("h3", "Settings that differ"), table(header, differing, left=width)] if differing else None,
-        h("details", h("summary", f"All {len(every)} settings"), table(header, every, left=width)),
+        h("details", h("summary", f"All settings ({len(every)})"), table(header, every, left=width)),
         [_prompt(system) for system in report.systems],
         h("h3", "Runs"),
         [_run(system, graph, run) for system in report.systems for graph, run in system.runs.items()],
@@ -56,7 +57,8 @@ def _run(system: System, graph: str, run: RunResults) -> Child:
         "command": h("code", shlex.join(manifest.get("command") or [])),
         "model asked": where_asked(manifest) or _value(manifest["model"].get("endpoint")),
         "questions": f"{len(run.questions):,} from {questions['source']}, sha256 {questions['sha256'][:16]}",
-        "export": f"{export['nodes']:,} nodes, {export['edges']:,} edges, digest {export['digest'][:16]}",
+        "export": f"{count_of(export['nodes'], 'node')}, {count_of(export['edges'], 'edge')},"
+        f" digest {export['digest'][:16]}",
         "prompts": ", ".join(f"{name} {digest[:16]}" for name, digest in manifest.get("prompts", {}).items()) or "-",
         "sandbox": _value(manifest.get("sandbox")),
         "isolation probe": _probe(len(probe), failed),
@@ -70,7 +72,7 @@ def _run(system: System, graph: str, run: RunResults) -> Child:
 def _probe(count: int, failed: list[str]) -> str:
     if not count:
         return "not recorded"
-    return f"failed: {', '.join(failed)}" if failed else f"all {count} checks passed"
+    return f"failed: {', '.join(failed)}" if failed else f"{count_of(count, 'check')} passed"
 
 
 def _versions(versions: Mapping[str, Any]) -> Iterator[str]:

@@ -17,10 +17,12 @@ from harness.messages import ToolCall, ToolSpec
 from harness.modes import Output
 from harness.observe import Observation
 from harness.spill import Spills
+from harness.text import beginning
 from sandbox import Sandbox, SandboxFileError
 
 _LEAST_SECONDS = 0.1  # for a call
 _LONGEST_MISTAKE = 2_000  # characters
+_LONGEST_EXCERPT = 200
 
 
 @dataclass(frozen=True)
@@ -114,4 +116,4 @@ def _in_words(problem: jsonschema.ValidationError) -> str:
 
 def excerpt(text: str) -> str:
     """What the model wrote, in a message about it."""
-    return text if len(text) <= 200 else f"{text[:200]}…"
+    return beginning(text, _LONGEST_EXCERPT)

@@ -11,8 +11,9 @@ from typing import Any
 
 from harness.modes import Neighbors
 from harness.observe import Observation
+from harness.text import beginning
 from harness.tools import Tool
-from harness.tools.graph import Graph, within
+from harness.tools.graph import Graph
 from harness.tools.graph_tools import NEIGHBORS_MOST, SEARCH_MOST, GraphTool, around, make_spec
 from harness.tools.listing import label, search_results
 
@@ -125,7 +126,7 @@ def _add_to_answer(graph: Graph, selection: Selection) -> GraphTool:
         lines = [done, *added]
         if unknown:
             lines.append(f"\nThe following indices were not found in the graph: {unknown}")
-        return Observation(within("\n".join(lines), cap))
+        return Observation(beginning("\n".join(lines), cap))
 
     return GraphTool(spec, run)
 
@@ -140,6 +141,6 @@ def _finish(selection: Selection) -> GraphTool:
     def run(arguments: Mapping[str, Any], cap: int) -> Observation:
         comment = arguments.get("comment")
         said = f" Agent's comment: {comment}" if comment else ""
-        return Observation(within(f"Exploration finished.{said}", cap), answer=selection.nodes)
+        return Observation(beginning(f"Exploration finished.{said}", cap), answer=selection.nodes)
 
     return GraphTool(spec, run)

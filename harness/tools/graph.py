@@ -12,6 +12,7 @@ from exporter import Export
 from exporter.index import Direction, Index
 from harness.observe import Observation
 from harness.suggest import did_you_mean
+from harness.text import count_of
 from harness.tools import excerpt
 
 _NAMES_TOLD = 60  # of types or relations, in an error
@@ -78,36 +79,31 @@ class Graph:
         """Node types with their attributes, and relations with the types at their ends; counts of all."""
         schema = self.export.schema
         lines = [
-            f"{schema['nodes']:,} nodes, {schema['edges']:,} edges",
+            f"{count_of(schema['nodes'], 'node')}, {count_of(schema['edges'], 'edge')}",
             "",
             "Node types (each attribute with the share of nodes that have it):",
         ]
         for item in schema["node_types"]:
             told = ", ".join(f"{key} {facts['coverage']:g}" for key, facts in item["attributes"].items())
-            lines.append(f"- {item['name']} ({item['count']:,} nodes): {told}")
+            lines.append(f"- {item['name']} ({count_of(item['count'], 'node')}): {told}")
         lines += ["", "Relations:"]
         for item in schema["relations"]:
             ends = ", ".join(f"{end['head']} -> {end['tail']} ({end['count']:,})" for end in item["triples"])
             symmetric = ", symmetric" if item["symmetric"] else ""
-            lines.append(f"- {item['name']} ({item['rows']:,} edges{symmetric}): {ends}")
+            lines.append(f"- {item['name']} ({count_of(item['rows'], 'edge')}{symmetric}): {ends}")
         return "\n".join(lines)
 
 
 def page(text: str, offset: int, cap: int, what: str) -> Observation:
     """The part of `text` from the character `offset` on that fits, with a note on how to go on. Raises GraphMistake."""
     if offset >= len(text) and offset > 0:
-        raise GraphMistake(f"the offset is {offset}, but {what} has {len(text)} characters")
+        raise GraphMistake(f"the offset is {offset}, but {what} has {count_of(len(text), 'character')}")
     if not offset and len(text) <= cap:
         return Observation(text)
     end = min(len(text), offset + max(cap - _NOTE_ROOM, _LEAST_PAGE))
     note = f"[characters {offset}-{end} of {len(text)}" + (f"; go on with offset {end}]" if end < len(text) else "]")
     left_out = len(text) - (end - offset)
     return Observation(f"{text[offset:end]}\n{note}", cut=cut_record(left_out))
-
-
-def within(text: str, cap: int) -> str:
-    """A text that repeats what the model said, as far as there is room."""
-    return text if len(text) <= cap else f"{text[:cap]}…"
 
 
 def cut_record(characters: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.messages import ToolSpec
 from harness.observe import Observation, decode
+from harness.text import count_of
 from harness.tools import ToolContext
 
 _UTF8_MOST = 4  # bytes of the longest character
@@ -41,7 +42,7 @@ class Read:
         data = part.data if offset + len(part.data) >= part.size else _whole_characters(part.data)
         end = offset + len(data)
         header = f"[bytes {offset}-{end} of {part.size}]"
-        more = [f"[{part.size - end:,} bytes more: read on with offset {end}]"] if end < part.size else []
+        more = [f"[{count_of(part.size - end, 'byte')} more: read on with offset {end}]"] if end < part.size else []
         return Observation(text="\n".join([header, decode(data), *more]), whole=data)
 
 

@@ -17,7 +17,7 @@ from harness.errors import UserError
 from harness.events import folder_name
 from harness.ledger import AttemptRecord
 from harness.show import where_seen
-from harness.text import line, plain
+from harness.text import count_of, line, plain
 from harness.view.pieces import id_pieces
 from harness.view.runs import VERDICTS, Row, ViewedRun, brief, summary
 from harness.view.trajectory import PAGE, Items, read_index
@@ -218,7 +218,7 @@ def _origin(seen: Sighting, facts: AttemptFacts) -> dict[str, Any]:
 
 def _value(value: Any) -> str:
     text = plain(value if isinstance(value, str) else orjson.dumps(value).decode())
-    return text if len(text) <= _VALUE else f"{text[:_VALUE]} … {len(text) - _VALUE:,} characters more"
+    return text if len(text) <= _VALUE else f"{text[:_VALUE]} … {count_of(len(text) - _VALUE, 'character')} more"
 
 
 def _read_page(path: Path, start: int) -> tuple[bytes, int | None, int]:

@@ -87,6 +87,7 @@ static void take(struct output *output, const char *text, size_t length) {
     if (!length) return;
     if (output->total == output->cap) { /* the first byte too many: what lies behind the head becomes the ring */
         output->head = output->cap / 2;
+        fchmod(settings.scratch, 01777); /* where it is the command's own, that may have closed it to itself and us */
         output->spill = openat(settings.scratch, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
         output->full = output->spill < 0;
         spill(output, output->kept, output->cap);
@@ -142,6 +143,7 @@ static int spill_folder(void) {
 unsigned output_name(struct output *output) {
     static unsigned last;
     if (output->spill < 0) return 0;
+    fchmod(settings.scratch, 01777);
     int folder = spill_folder();
     char from[32], name[32];
     snprintf(from, sizeof from, "/proc/self/fd/%d", output->spill);

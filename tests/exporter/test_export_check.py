@@ -149,7 +149,7 @@ def test_index_files(export: Export) -> None:
     (export.path / "index/candidates.npy").unlink()
     np.save(export.path / "index/offsets.npy", np.zeros(4, np.int64))
     assert told(export) == [
-        "index/offsets.npy: has 160 bytes, but 168 were written",
+        "index/offsets.npy: has 160 bytes, and had 168 when it was written",
         "index/candidates.npy: cannot be read: No such file or directory",
         "index/offsets.npy: holds (4,) int64, not one entry for each node",
     ]

@@ -233,7 +233,7 @@ def test_sessions_of_other_questions_are_left_out(export: Export, tmp_path: Path
     alone = run_cli(
         "import", "--graph", str(export.path), "--out", str(tmp_path / "no"), str(tmp_path / "s/other.jsonl")
     )
-    mistake(alone, "none of the 1 sessions answers a question", "--queries")
+    mistake(alone, "of 1 session none answers a question", "--queries")
     assert not (tmp_path / "no").exists()
 
 

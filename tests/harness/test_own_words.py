@@ -42,6 +42,10 @@ def said(event: dict[str, Any]) -> list[str]:
          ["[exit code 0]", "[cut: 9 bytes]"]),
         (event("[bytes 0-4 of 9]\n[bytes 1-2 of 3]\n[5 bytes more: read on with offset 4]", name="read"),
          ["[bytes 0-4 of 9]", "[5 bytes more: read on with offset 4]"]),
+        (event("[bytes 0-4 of 5]\n1234\n[1 byte more: read on with offset 4]", name="read"),
+         ["[bytes 0-4 of 5]", "[1 byte more: read on with offset 4]"]),
+        (event("[bytes 0-4 of 5]\n1234\n[1 bytes more: read on with offset 4]", name="read"),  # of older runs
+         ["[bytes 0-4 of 5]", "[1 bytes more: read on with offset 4]"]),
         (event("[bytes 0-4 of 4]\n[5 bytes more: read on with offset 4]", name="read"), ["[bytes 0-4 of 4]"]),
         (event('{"node_id":1}\n[characters 0-13 of 90; go on with offset 13]', name="get_node", cut=cut(77)),
          ["[characters 0-13 of 90; go on with offset 13]"]),

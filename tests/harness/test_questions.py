@@ -64,11 +64,17 @@ def test_limit_and_sample(tmp_path: Path, export: Export) -> None:
 
 
 def test_a_backbone_that_knows_some_questions_is_asked_those_whatever_their_split(export: Export) -> None:
-    known = {"q2", "q5"}.__contains__
+    asked = {question["id"]: question["query"] for question in QUESTIONS}
+
+    def known(query_id: str, query: str) -> bool:
+        assert asked[query_id] == query
+        return query_id in ("q2", "q5")
+
     assert ids(load_questions(export, only=known)) == ["q2", "q5"]
     assert ids(load_questions(export, only=known, splits=["test"])) == ["q2"]
-    with pytest.raises(UserError, match="knows none"):
-        load_questions(export, only={"x"}.__contains__)
+    with pytest.raises(UserError, match="knows none of the questions in graph small") as caught:
+        load_questions(export, only=lambda *_: False, only_hint="ask others")
+    assert caught.value.hint == "ask others"
 
 
 def test_the_hash_is_of_what_is_asked_not_of_the_file(tmp_path: Path, export: Export) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from harness.cli.output import table
-from harness.text import count_of, duration, line, money, number, once, plain, shorten, size
+from harness.cli.tables import table
+from harness.text import beginning, count_of, duration, line, money, number, once, plain, shorten, size
 
 anything = st.text(st.characters(codec=None))
 
@@ -32,6 +32,12 @@ def test_shortened_text_is_one_line_that_fits(text: str, width: int) -> None:
         assert short == line(text)
 
 
+@given(anything, st.integers(0, 80))
+def test_a_beginning_is_as_it_was(text: str, most: int) -> None:
+    start = beginning(text, most)
+    assert start == text if len(text) <= most else start == text[:most] + "…"
+
+
 def test_wide_characters_count_twice() -> None:
     assert shorten("基因" * 10, 9) == "基因基因…"
 
@@ -44,7 +50,8 @@ def test_columns_line_up() -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (size(0), "0 B"), (size(1023), "1023 B"), (size(1536), "1.5 KiB"), (size(5 * 2**30), "5.0 GiB"),
+        (size(0), "0 B"), (size(1023), "1023 B"), (size(1536), "1.5 KiB"), (size(1003 * 1024), "1.0 MiB"),
+        (size(5 * 2**30), "5.0 GiB"),
         (duration(None), "-"), (duration(4.25), "4.2 s"), (duration(61), "1:01"), (duration(3661.9), "1:01:01"),
         (money(None), "-"), (money(0.01234), "$0.0123"), (money(1234.5), "$1,234.50"),
         (number(None), "-"), (number(1234567), "1,234,567"),

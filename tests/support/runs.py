@@ -11,8 +11,13 @@ from typing import Any
 from exporter import Export, export_tables
 from harness.events import trajectory_path
 from harness.ledger import AttemptRecord, Ledger, Times
+from harness.messages import Entry, Reply, ToolCall, Usage
 from harness.modes import load_mode
+from harness.observe import Observation
 from harness.questions import QuestionSet, load_questions
+from harness.trajectory import TrajectoryWriter
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold]x[/bold]\u202e"  # what would drive a terminal
 
 NODES = [
     {"id": f"X:{number}", "type": "paper" if number % 2 == 0 else "author", "name": f"node {number}"}
@@ -91,3 +96,33 @@ def make_run(
     for record in records:
         ledger.append(record)
     return SavedRun(path, export)
+
+
+def write_trajectory(run: Path) -> None:
+    """The trajectory of q1's first attempt: two turns, a hostile output, a cut, a clearing, a rejected id."""
+    call = ToolCall("c1", "bash", json.dumps({"command": f"for n in 1 2; do echo {HOSTILE}; done", "timeout": 5}))
+    output = "\n".join(f"line {number}" for number in range(100)) + "\n" + HOSTILE + "x" * 900
+    cut = {"lines": 1, "characters": 5000, "spill": "outputs/001.txt", "spilled_bytes": 7000}
+    ran = {
+        "exit_code": 0, "total_bytes": 7000, "lines": 101, "spill": None, "termination": "exit", "wall": 1.5,
+        "cpu": 1.0, "memory": 2**20,
+    }  # fmt: skip
+    seen = Observation(f"[exit code 0]\n{output}", exec=ran, cut=cut, spill="outputs/001.txt", whole=b"all of it")
+    usage = Usage(1000, 400, 50, None)
+    with TrajectoryWriter(run / trajectory_path("q1", 0, 0), run / "blobs") as log:
+        log.write(
+            "start", query_id="q1", agent=0, attempt=0, query="Which papers are first?", mode="files",
+            prompt="\n".join(f"prompt p{number}" for number in range(40)),
+            tools=[{"name": "bash", "description": "", "parameters": {}}],
+        )  # fmt: skip
+        request = {"entries": 1, "bytes": 900, "tokens_estimate": 300, "cleared": [], "digest": "0" * 64}
+        log.write("request", turn=1, **request)
+        log.reply(1, Reply(Entry("assistant", f"I look. {HOSTILE}", (call,)), "tool_calls", usage, latency=2.0))
+        log.result(1, call, json.loads(call.arguments), seen)
+        log.write("clear", turn=2, call_ids=["c1"], tokens_before=9000, tokens_after=400)
+        log.write("request", turn=2, **{**request, "cleared": ["c1"]})
+        log.write("notice", turn=2, text="5 turns are left")
+        log.reply(2, Reply(Entry("assistant", "ANSWER: [0, 30]"), "stop", usage, waited=3.0, latency=1.0))
+        rejected = [{"value": "99", "why": "unknown"}]
+        log.write("answer", text="ANSWER: [0, 30]", ids=[0, 30], repairs=["ids with names"], rejected=rejected)
+        log.write("end", stop_reason="answered", limit=None, error=None)

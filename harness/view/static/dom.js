@@ -60,17 +60,18 @@ export function money(value) {
 
 export function size(bytes) {
   let value = bytes;
-  for (const unit of ["B", "KiB", "MiB"]) {
-    if (value < 1024) return `${unit === "B" ? value : value.toFixed(1)} ${unit}`;
+  if (value < 1024) return `${value} B`;
+  for (const unit of ["KiB", "MiB"]) {
     value /= 1024;
+    if (value < 999.95) return `${value.toFixed(1)} ${unit}`;
   }
-  return `${value.toFixed(1)} GiB`;
+  return `${(value / 1024).toFixed(1)} GiB`;
 }
 
 // Tokens as a phrase, empty where none are known.
 export function tokens(usage) {
   if ([usage.input, usage.output].every((value) => value === null || value === undefined)) return "";
-  return `${number(usage.input)} tokens in (${number(usage.cached)} cached), ${number(usage.output)} out`;
+  return `${count(usage.input, "token")} in (${number(usage.cached)} cached), ${number(usage.output)} out`;
 }
 
 export function failure(error) {

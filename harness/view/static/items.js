@@ -5,7 +5,7 @@ import { ask, attempt, chip, count, el, number, seconds, size, tokens } from "./
 // A turn's own line: what was sent, what came back.
 export function requestLine(item) {
   const cleared = item.cleared ? `, ${count(item.cleared, "result")} cleared` : "";
-  return `${count(item.entries, "message")}, ${size(item.bytes)}, about ${number(item.tokens_estimate)} tokens${cleared}`;
+  return `${count(item.entries, "message")}, ${size(item.bytes)}, about ${count(item.tokens_estimate, "token")}${cleared}`;
 }
 
 export function replyLine(item) {
@@ -26,7 +26,7 @@ const MAKERS = {
     el("span", { class: "dim" }, `${count(item.characters, "character")}, ${seconds(item.seconds)}, called by ${item.program}`)),
   program_run: (item) => el("div", { class: "item client" }, el("strong", null, "python3"), " ", el("code", null, item.arguments), " ",
     item.refused ? chip("refused: one had been run", "bad") : el("span", { class: "dim" }, programLine(item))),
-  clear: (item) => note(`cleared ${count(item.count, "result")}: about ${number(item.before)} tokens before, ${number(item.after)} after`),
+  clear: (item) => note(`cleared ${count(item.count, "result")}: about ${count(item.before, "token")} before, ${number(item.after)} after`),
   notice: (item, at) => el("div", { class: "item note" }, "the harness said: ", folded(item.text, at, item.line, "text", "said")),
   answer: (item) => el("div", { class: "item" },
     item.repairs.map((text) => note(`repaired: ${text}`)), item.rejected.map((text) => note(`rejected: ${text}`))),

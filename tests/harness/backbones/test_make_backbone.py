@@ -89,9 +89,9 @@ def test_the_demo_is_recorded_over_questions_of_the_sample(biogo):
     model, profile = make_backbone("demo", notice=notices.append)
     assert notices == ["demo: recorded turns, no model is asked; their commands run live in the sandbox"]
     questions = {row["id"]: row["query"] for row in biogo.queries()}
-    assert len(model.query_ids) >= 5
-    assert set(model.query_ids) <= questions.keys()
-    for query_id in model.query_ids:
+    known = [query_id for query_id, query in questions.items() if model.knows(query_id, query)]
+    assert len(known) >= 5
+    for query_id in known:
         reply = model.complete(request(query_id=query_id, query=questions[query_id]))
         assert reply.finish == "tool_calls"
     assert not profile.needs_key

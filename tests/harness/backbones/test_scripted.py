@@ -65,7 +65,7 @@ def test_a_question_has_lines_of_its_own_or_the_common_ones(script):
 def test_running_out_says_so(script):
     model = script(line("one", "ls"), line("other", query_id="else"))
     first = model.complete(request())
-    with pytest.raises(BackboneError, match=r"script\.jsonl holds 1 turns for 'q1' and one more was asked for"):
+    with pytest.raises(BackboneError, match=r"script\.jsonl holds 1 turn for 'q1' and one more was asked for"):
         model.complete(request(user(), *answer_calls(first), turn=2))
     with pytest.raises(BackboneError, match="holds 0 turns for 'q1'"):
         script(line("other", query_id="else")).complete(request())

@@ -10,7 +10,6 @@ from tests.support.runs import make_export
 from tests.support.server import ScriptedServer, by_turn, call, refuse, say
 
 PROGRAM = "from harness.cli import main; main()"
-HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold]x[/bold]\u202e"
 
 
 class TestGraphs:

@@ -41,7 +41,7 @@ def test_differences(tmp_path: Path, export: Export, bwrap: Backend) -> None:
     assert not set(HOSTILE) & set(done.stdout) - set("]0;owned")
     rows = done.stdout.splitlines()
     assert rows[1:3] == [
-        "1 matched byte for byte (33.3%)", "1 differ for a known cause (66.7% with the matched ones)",
+        "1 matched byte for byte (33.3%)", "1 differs for a known cause (66.7% with the matched ones)",
     ]  # fmt: skip
     at = rows.index("trajectories/q1/0-0.jsonl:5, turn 2: unknown cause")
     assert rows[at + 1 : at + 4] == ["  bash: echo b", "  - c\\x1b]0;owned\\x07\\u202e", "  + b"]

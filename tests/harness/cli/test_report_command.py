@@ -86,6 +86,6 @@ def test_a_run_that_answered_nothing_yet(tmp_path: Path, form: str) -> None:
     (run / "attempts.jsonl").write_bytes(b"")
     done = run_cli("report", str(run), "--format", form)
     assert done.code == 0
-    assert "1 of 1 questions not asked to the end" in done.stdout + done.stderr or form in ("html", "csv")
+    assert "1 of 1 question not asked to the end" in done.stdout + done.stderr or form in ("html", "csv")
     if form == "html":
         assert "No question has been asked to its end." in (run / "report.html").read_text(encoding="utf-8")

@@ -134,7 +134,7 @@ class TestWhatAUserSees:
         assert run("--model", f"scripted:{script}").stdout.count("replay: ") == 0
         again = run("--model", f"replay:{tmp_path / 'run'}", "--out", str(tmp_path / "again"))
         assert again.code == 0, again
-        assert "\nreplay: 2 results as recorded, 1 differ\nrun folder: " in again.stdout
+        assert "\nreplay: 2 results as recorded, 1 differs\nrun folder: " in again.stdout
 
     def test_a_model_that_the_endpoint_does_not_have_is_said_at_once(self, run: Run) -> None:
         with ScriptedServer(lambda _: refuse(404, "The model `nope` does not exist")) as server:
@@ -375,7 +375,7 @@ class TestMistakes:
             ([{"id": "a", "qurey": "A?"}], "line 1: unknown field 'qurey'; is 'query' meant?"),
             (
                 [{"id": "a", "query": "A?", "answer_ids": ["X:0", "Z:9"]}],
-                "1 of 2 answer ids are not in the graph: 'Z:9'",
+                "1 of 2 answer ids is not in the graph: 'Z:9'",
             ),
         ],
     )

@@ -176,8 +176,8 @@ def test_get_schema(tools: Tools) -> None:
         "- targets (2 edges): drug -> gene (2)\n"
         "- treats (3 edges): drug -> disease (3)\n"
         "- contraindicates (2 edges): disease -> drug (2)\n"
-        "- interacts (1 edges, symmetric): drug -> drug (1)\n"
-        "- resembles (1 edges): drug -> drug (1)"
+        "- interacts (1 edge, symmetric): drug -> drug (1)\n"
+        "- resembles (1 edge): drug -> drug (1)"
     )
 
 
