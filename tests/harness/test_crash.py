@@ -21,6 +21,7 @@ from harness.ledger import fold, read_ledger
 from harness.questions import load_questions
 from harness.schemas import check_run
 from sandbox import Backend
+from tests.support.cli import SMALL
 from tests.support.server import Received, ScriptedServer, bash, by_turn, say
 
 QUESTIONS, TURNS = 6, 3
@@ -32,7 +33,7 @@ def start(export: Export, out: Path, url: str, *more: str) -> subprocess.Popen[b
     command = ["env", "--default-signal=INT,TERM,HUP"]  # whoever started the tests may have had them ignored
     command += [sys.executable, "-m", "harness", "run", "--graph", str(export.path), "--mode", "files"]
     command += ["--model", "scripted-model", "--base-url", url, "--sandbox", "bwrap", "--workers", "2"]
-    command += ["--limit", str(QUESTIONS), "--out", str(out), *more]
+    command += ["--limit", str(QUESTIONS), "--out", str(out), *SMALL, *more]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -98,6 +99,6 @@ def test_ctrl_c_and_its_like_stop_cleanly_and_name_the_command_that_resumes(
     assert b"error:" not in stderr
     last = stderr.decode().splitlines()[-1]
     assert last.startswith("stopped; to go on: harness run ")
-    assert last.endswith(f"--out {out} --resume")
+    assert last.endswith(f"--out {out} {' '.join(SMALL)} --resume")
     assert {record.stop_reason for record in read_ledger(out)} == {"interrupted"}
     assert list(check_run(out)) == []

@@ -16,7 +16,7 @@ import pytest
 
 from exporter import Export
 from harness.stark import REPOSITORY, REVISION
-from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
+from tests.support.cli import HARNESS, HARNESS_ENV, SMALL, mistake, run_cli
 from tests.support.hub import Hub, serve
 from tests.support.stark_files import write_tree
 
@@ -85,7 +85,7 @@ class Machine:
 
     def run(self, graph: str, *flags: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         usual = ("--mode", "files", "--model", self.script(), "--sandbox", "bwrap", "--out", str(self.folder / "run"))
-        return self.harness("run", "--graph", graph, *usual, *flags, env=env)
+        return self.harness("run", "--graph", graph, *usual, *SMALL, *flags, env=env)
 
 
 @pytest.fixture

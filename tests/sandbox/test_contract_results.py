@@ -154,15 +154,20 @@ def test_head_tail_and_spill_are_the_output(shared: Sandbox, piece: bytes, size:
     assert (whole.data, whole.size) == (data, size)
 
 
+@pytest.fixture(scope="module")
+def numbers() -> bytes:
+    """The lines that `seq 3000000` prints."""
+    return b"".join(b"%d\n" % number for number in range(1, 3_000_001))
+
+
 @pytest.mark.parametrize("cap", [1000, 20_000, 99_999, 3_000_001])
-def test_a_large_output_is_whole_in_its_spill(shared: Sandbox, cap: int) -> None:
+def test_a_large_output_is_whole_in_its_spill(shared: Sandbox, numbers: bytes, cap: int) -> None:
     result = run(shared, "seq 1000000; sleep 0.01; seq 1000001 3000000", cap=cap)
-    expected = b"".join(b"%d\n" % number for number in range(1, 3_000_001))
-    assert (result.total_bytes, result.lines) == (len(expected), 3_000_000)
-    assert result.head == expected[: cap // 2]
-    assert result.tail == expected[-(cap - cap // 2) :]
+    assert (result.total_bytes, result.lines) == (len(numbers), 3_000_000)
+    assert result.head == numbers[: cap // 2]
+    assert result.tail == numbers[-(cap - cap // 2) :]
     digest = text(shared, f"sha256sum {result.spill}; rm {result.spill}").split()[0]
-    assert digest == hashlib.sha256(expected).hexdigest()
+    assert digest == hashlib.sha256(numbers).hexdigest()
 
 
 def test_writers_that_share_the_output_lose_nothing(shared: Sandbox) -> None:

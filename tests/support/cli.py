@@ -14,6 +14,8 @@ from harness.cli.root import root
 
 # For tests that need a process of its own, in whatever folder: a command and the environment that it needs.
 HARNESS = [sys.executable, "-m", "harness"]
+# Flags of `harness run`: the isolation probe fills the writable folders up, which takes as long as they are large.
+SMALL = ("--set", "sandbox.scratch=16", "--set", "sandbox.tmp=16", "--set", "sandbox.shm=16")
 _ROOT = str(Path(__file__).resolve().parents[2])
 HARNESS_ENV = {**os.environ, "PYTHONPATH": os.pathsep.join([_ROOT, os.environ.get("PYTHONPATH", "")]).rstrip(":")}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exporter import Export
-from tests.support.cli import HARNESS, HARNESS_ENV
+from tests.support.cli import HARNESS, HARNESS_ENV, SMALL
 from tests.support.runs import make_export
 from tests.support.server import Behaviour, Received, ScriptedServer, refuse
 from tests.support.voices import Chat, Responses, Voice
@@ -75,7 +75,7 @@ def test_a_key_that_the_endpoint_echoes_is_in_no_file_and_no_sandbox(
         flags = ["--graph", str(export.path), "--mode", mode, "--sandbox", "bwrap", "--out", "run", "--workers", "1"]
         settings = ("model.backoff=0.001", f"model.api={voice.api}", f"model.stream={str(streamed).lower()}")
         flags += [word for setting in settings for word in ("--set", setting)]
-        done = harness("run", *flags, "--model", "m", "--base-url", server.url, "--limit", "2", folder=tmp_path)
+        done = harness("run", *flags, *SMALL, "--model", "m", "--base-url", server.url, "--limit", "2", folder=tmp_path)
     nowhere(done, tmp_path, server)
     assert done.returncode == 2
     assert b"error: " in done.stderr and b"[key]" in done.stderr

@@ -17,7 +17,7 @@ from docker.errors import NotFound
 from exporter import Export
 from sandbox import SandboxUnavailable
 from sandbox.daemon import connect
-from tests.support.cli import HARNESS, HARNESS_ENV, mistake, run_cli
+from tests.support.cli import HARNESS, HARNESS_ENV, SMALL, mistake, run_cli
 from tests.support.runs import jsonl, make_export
 
 
@@ -177,7 +177,7 @@ class TestClean:
 class TestTerminal:
     def flags(self, export: Export, script: Path) -> list[str]:
         flags = ["run", "--graph", str(export.path), "--mode", "files", "--model", f"scripted:{script}"]
-        return [*flags, "--sandbox", "bwrap", "--out", "run", "--set", "sandbox.scratch=16", "--set", "sandbox.tmp=16"]
+        return [*flags, "--sandbox", "bwrap", "--out", "run", *SMALL]
 
     def test_a_bar_with_hits_tokens_and_cost(self, export: Export, tmp_path: Path) -> None:
         usage = {"prompt_tokens": 2_000_000, "completion_tokens": 0}

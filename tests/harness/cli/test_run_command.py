@@ -18,15 +18,12 @@ import pytest
 from exporter import Export
 from harness.ledger import read_ledger
 from harness.schemas import check_run
-from tests.support.cli import HARNESS, HARNESS_ENV, Outcome, mistake, run_cli
+from tests.support.cli import HARNESS, HARNESS_ENV, SMALL, Outcome, mistake, run_cli
 from tests.support.runs import QUESTIONS, jsonl, make_export
 from tests.support.server import ScriptedServer, by_turn, call, refuse, say
 from tests.support.waiting import wait_until
 
 Run = Callable[..., Outcome]
-
-# The isolation probe fills the writable folders up, which takes as long as they are large.
-SMALL = ("--set", "sandbox.scratch=16", "--set", "sandbox.tmp=16", "--set", "sandbox.shm=16")
 
 pytestmark = pytest.mark.usefixtures("bwrap")
 
