@@ -34,7 +34,7 @@ __all__ = [
     "Profile",
     "load_profile",
     "make_backbone",
-    "make_own",
+    "maker_of_own",
     "profile_names",
     "takes_settings",
 ]
@@ -76,13 +76,16 @@ def takes_settings(name: str) -> bool:
     return name not in _PLAIN and name.partition(":")[0] not in _WITH_ARGUMENT
 
 
-def make_own(name: str, export: Export, k: int, notice: _Notice = lambda _: None) -> Backbone:
-    """A mode's own model: `bm25`, which ranks `k` nodes. Raises UserError for another name."""
+def maker_of_own(name: str) -> Callable[[Export, int, _Notice], Backbone]:
+    """What makes a mode's own model: `bm25`, given a graph and how many nodes it ranks.
+
+    Raises UserError for another name.
+    """
     from harness.backbones.bm25 import Bm25Backbone
 
     if name != Bm25Backbone.name:
         raise UserError(f"unknown backbone '{name}' of a mode", f"there is {Bm25Backbone.name}")
-    return Bm25Backbone(export, k, notice)
+    return Bm25Backbone
 
 
 def _endpoint(profile: Profile, notice: _Notice) -> tuple[Backbone, Profile]:

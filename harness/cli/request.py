@@ -10,7 +10,7 @@ from typing import Any
 
 from exporter import Export
 from exporter.stark import DATASETS
-from harness.backbones import OTHERS, Profile, load_profile, make_backbone, make_own, takes_settings
+from harness.backbones import OTHERS, Profile, load_profile, make_backbone, maker_of_own, takes_settings
 from harness.backbones.profiles import bare_profile, model_settings
 from harness.backbones.replay import ReplayBackbone
 from harness.budget import Budget
@@ -124,7 +124,8 @@ class Request:
         for graph in graphs:
             verify(graph.export)
             for mode in modes:
-                backbone, profile, lacking = models.of(mode, graph.export)
+                model = None if mode.backbone else models.of(mode)
+                known = model and model[0]
                 questions = load_questions(
                     graph.export,
                     splits=self.splits or (),
@@ -132,12 +133,20 @@ class Request:
                     sample=self.sample,
                     seed=self.seed,
                     file=self.queries,
-                    only=getattr(backbone, "knows", None),
-                    only_hint=backbone.needs.usual if isinstance(backbone, ReplayBackbone) else "",
+                    only=getattr(known, "knows", None),
+                    only_hint=known.needs.usual if isinstance(known, ReplayBackbone) else "",
                 )
+                backbone, profile, lacking = model or self._own_model(mode, graph.export)
                 jobs.append((graph, mode, profile, backbone, lacking, questions, budget))
         outs = self._outs([(graph.name, mode.name) for graph, mode, *_ in jobs])
         return [Job(*parts, out) for parts, out in zip(jobs, outs, strict=True)]
+
+    def _own_model(self, mode: Mode, export: Export) -> tuple[Backbone | None, Profile, None]:
+        """The model that the mode itself names; a dry run doesn't make what it needs."""
+        name = str(mode.backbone)
+        make = maker_of_own(name)
+        backbone = None if self.dry_run else make(export, mode.answer.max_ids, notice)
+        return backbone, bare_profile(name), None
 
     def _outs(self, names: list[tuple[str, str]]) -> list[Path]:
         if self.resume and self.out is None:
@@ -160,13 +169,11 @@ class Models:
         self._request, self._overrides = request, overrides
         self._made: dict[str, tuple[Backbone | None, Profile, UserError | None]] = {}
 
-    def of(self, mode: Mode, export: Export | None = None) -> tuple[Backbone | None, Profile, UserError | None]:
-        """The mode's own model, else the one asked for with the mode's settings under the user's.
+    def of(self, mode: Mode) -> tuple[Backbone | None, Profile, UserError | None]:
+        """The model asked for, with the mode's settings under the user's.
 
         In a dry run one that lacks only its key is a profile, with what is lacking. Raises UserError.
         """
-        if mode.backbone is not None and export is not None:
-            return make_own(mode.backbone, export, mode.answer.max_ids, notice), bare_profile(mode.backbone), None
         overrides = merge(mode.model, self._overrides) if takes_settings(self._request.model) else self._overrides
         key = repr(sorted(overrides.items()))
         if key not in self._made:

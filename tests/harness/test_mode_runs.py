@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from exporter import Export
-from harness.backbones import make_own
+from harness.backbones import maker_of_own
 from harness.errors import BackboneError, ContextOverflow
 from harness.events import read_events
 from harness.ledger import AttemptRecord, read_ledger
@@ -223,7 +223,7 @@ def test_arks_ablations_take_it_from_the_tools_and_from_the_prompt(run: Run, mod
 
 
 def test_bm25_ranks_without_a_model(biogo: Export) -> None:
-    own = make_own("bm25", biogo, 5)
+    own = maker_of_own("bm25")(biogo, 5, print)
     request = Request(key=("q", 0, 0), turn=1, query="mismatch repair", entries=(), tools=())  # type: ignore[arg-type]
     text = own.complete(request).entry.text
     ids = orjson.loads(text.removeprefix("ANSWER: "))
