@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from exporter.errors import ExportError
 from exporter.fault import Fault
-from exporter.layout import DATA_FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA
+from exporter.layout import DATA_FORMAT, MANIFEST, OFFSETS, QUERIES, SCHEMA, SUMS
 from exporter.sealed import file_faults, seal_faults
 from exporter.source import Progress
 from exporter.verify_edges import edge_faults
@@ -107,8 +107,8 @@ def _unknown_files(path: Path, entries: dict[str, Any]) -> Iterator[Fault]:
 
 def _part_faults(path: Path) -> Iterator[Fault]:
     """What was changed in the parts of the index that lie in the export; see `exporter.index.place`."""
-    for folder in sorted((path / OFFSETS).parent.glob("[!.]*/")):
-        yield from seal_faults(folder, folder.relative_to(path).as_posix())
+    for sums in sorted((path / OFFSETS).parent.glob(f"*/{SUMS}")):
+        yield from seal_faults(sums.parent, sums.parent.relative_to(path).as_posix())
 
 
 class _Figure(NamedTuple):

@@ -3,7 +3,8 @@
 A part is a folder whose name ends with a key made of the export's digest, so it is never out of date: an export that
 was changed has other parts. It appears complete or not at all, and processes that want the same one build it once. Its
 file `sums.json` has the size and hash of each of the others. By it `harness check`, and each run, finds what was
-changed since in an export. In the cache, which is nobody's but its user's, a part that was changed is made anew.
+changed since in an export. In the cache, which is nobody's but its user's, a part that was changed is made anew, and
+anywhere one without that file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import platformdirs
 
 from exporter.folder import make_readable, new_folder
+from exporter.layout import SUMS
 from exporter.read import Export
 from exporter.sealed import seal, seal_faults
 from exporter.source import Progress
@@ -44,7 +46,7 @@ def part(
     own_place, cached = own / f"{name}-{key}", (cache or _user_cache()) / f"{name}-{key}"
 
     def sound() -> bool:
-        return place == own_place or not any(seal_faults(place, place.name))
+        return (place / SUMS).is_file() and (place == own_place or not any(seal_faults(place, place.name)))
 
     for place in (own_place, cached):
         if place.is_dir() and sound():

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from exporter import Export, ExportError, check, export_tables
+from exporter.index import Index
 from tests.support.graphs import small_export, write_tables
 
 
@@ -185,9 +186,19 @@ def test_a_part_of_the_index_that_was_changed_says_what_to_remove(tmp_path: Path
         f"{part}/adjacency.bin: {missing}",
         f"{part}/more: was not there when the index was made",
     ]
+    assert {fault.remedy for fault in check(export.path)} == {f"remove {part}, and it is made anew"}
+
+
+def test_a_part_of_the_index_without_its_sums_is_made_anew(tmp_path: Path) -> None:
+    export = export_tables(*write_tables(tmp_path), tmp_path / "graph", index=True)
+    (arrays,) = (export.path / "index").glob("adjacency-*/adjacency.bin")
+    whole = arrays.read_bytes()
+    arrays.write_bytes(b"")
     (arrays.parent / "sums.json").unlink()
-    assert told(export) == [f"{part}/sums.json: {missing}"]
-    assert [fault.remedy for fault in check(export.path)] == [f"remove {part}, and it is made anew"]
+    assert told(export) == []  # it is of no use to anybody
+    Index.open(export)
+    assert (arrays.parent / "sums.json").is_file()
+    assert arrays.read_bytes() == whole
 
 
 def test_escapes_in_attributes(tmp_path: Path) -> None:
