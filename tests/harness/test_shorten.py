@@ -68,7 +68,7 @@ def test_what_stays_is_the_texts_own_and_the_gap_is_counted(text: str, output: O
     view = shorten(text, replace(output, line_cap=None))
     if not view.omitted:
         return
-    head, gap, tail = re.split(r"(?:^|\n)\[\.\.\. ([\d,]+) characters left out (?:here|above) \.\.\.\]\n", view.text)
+    head, gap, tail = re.split(r"(?:^|\n)\[\.\.\. ([\d,]+) characters? left out (?:here|above) \.\.\.\]\n", view.text)
     assert text.startswith(head)
     assert text.endswith(tail)
     assert len(head) + len(tail) + int(gap.replace(",", "")) == len(text)

@@ -45,7 +45,7 @@ def test_it_finds_what_a_weakened_bubblewrap_lets_through(bwrap: Backend, tmp_pa
     assert "a canary is in /etc/export/queries/test.jsonl" in found["labels"]
     assert "is an interface" in found["network"]
     assert "/graph can be written" in found["graph"]
-    assert "/tmp of 8388608 bytes took" in found["disk"]
+    assert "/tmp of 8388608 B took" in found["disk"]
     assert set(found) <= {"labels", "network", "dns", "graph", "disk"}  # a network may have names
 
 
@@ -145,7 +145,7 @@ def test_it_finds_what_a_weakened_sandbox_lets_through(bwrap: Backend, tmp_path:
     assert "pypi.org can be reached" in found["dns"]
     assert "1.1.1.1/53 can be reached" in found["network"]
     assert "ended by exit" in found["fork_bomb"]
-    assert "were read through a link" in found["links"]
+    assert "could be read through a link" in found["links"]
 
 
 def test_a_sandbox_that_an_attack_brings_down_did_not_pass(bwrap: Backend, graph: Path) -> None:
