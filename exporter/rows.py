@@ -1,7 +1,7 @@
 """Rows of CSV, TSV and JSON Lines files in batches, each with its line number, bad ones reported.
 
-TSV cells are literal: no quoting, a tab or line feed can't occur in them. CSV is RFC 4180. Lines end with LF or CRLF;
-empty lines are passed over.
+CSV is RFC 4180. TSV cells are literal, so that a tab or line feed can't occur in them, but where a file puts quotes
+around its cells (`tsv_quotes`). Lines end with LF or CRLF; empty lines are passed over.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -22,6 +23,7 @@ from exporter.counted import counted
 from exporter.csv_blocks import columns
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
+from exporter.tsv_quotes import quotes_cells, stand_around
 
 OnBadRow = Literal["stop", "skip"]
 MAX_DEPTH = 200  # of nested JSON; orjson writes 254 levels at most
@@ -106,7 +108,8 @@ def _empty(path: Path) -> ExportError:
 
 
 class TsvTable:
-    """Tab-separated rows. A block that is rectangular is split at once; any other line by line."""
+    """Tab-separated rows. A block that is rectangular is split at once; any other line by line. From the first quote on
+    a file that puts quotes around its cells is read as CSV is."""
 
     def __init__(self, file: InputFile, bad: BadRows) -> None:
         self._file = file
@@ -114,11 +117,22 @@ class TsvTable:
         header = file.header()
         if not header.strip():
             raise _empty(file.path)
-        self.names = decode(header, file.path, 1).rstrip("\r\n").split("\t")
+        text = decode(header, file.path, 1).rstrip("\r\n")
+        self.names = text.split("\t")
+        self._quoted: bool | None = None  # not known before the first quote
+        if any(map(stand_around, self.names)):
+            self.names, self._quoted = next(csv.reader([text], delimiter="\t")), True
 
     def batches(self) -> Iterator[Batch]:
         line = 2
-        for block in self._file.blocks():
+        blocks = self._file.blocks()
+        for block in blocks:
+            if self._quoted is None and b'"' in block:
+                self._quoted = quotes_cells(self._file.path, len(self.names))
+            if self._quoted:
+                coming = chain((block,), blocks)
+                yield from CsvTable(self._file, self._bad, "\t", self.names, coming, line).batches()
+                return
             count = block.count(b"\n")
             text = decode(block, self._file.path, line).replace("\r\n", "\n")
             if tsv.is_rectangular(block, len(self.names)):
@@ -141,18 +155,27 @@ class TsvTable:
 
 
 class CsvTable:
-    """Comma-separated rows with quoting; a cell may hold line feeds. `names` stand for a header that isn't there.
+    """Comma-separated rows with quoting; a cell may hold line feeds. `names` stand for a header that isn't there,
+    `blocks` for the file's where some have been read: the next one begins with line `line`.
 
     A block that is regular is read at once; any other row by row, and up to the end of its last row.
     """
 
-    def __init__(self, file: InputFile, bad: BadRows, delimiter: str = ",", names: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        file: InputFile,
+        bad: BadRows,
+        delimiter: str = ",",
+        names: list[str] | None = None,
+        blocks: Iterator[bytes] | None = None,
+        line: int = 1,
+    ) -> None:
         self._file = file
         self._bad = bad
         self._delimiter = delimiter
-        self._blocks = file.blocks()
+        self._blocks = file.blocks() if blocks is None else blocks
         self._pending: list[str] = []  # lines that are due, the next one last
-        self._line = 0  # lines handed to the csv module, or read at once
+        self._line = line - 1  # lines handed to the csv module, or read at once
         csv.field_size_limit(2**31 - 1)  # its default refuses cells beyond 128 kB
         if names is None:
             self._take(next(self._blocks, b""))

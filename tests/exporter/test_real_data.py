@@ -113,16 +113,15 @@ def biokg(hpo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _rows(path: Path) -> Iterator[list[str]]:
+def _rows(path: Path, delimiter: str = ",") -> Iterator[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.reader(file)
+        yield from csv.reader(file, delimiter=delimiter)
 
 
 def test_biokg_in_primekgs_form(biokg: Path, tmp_path: Path) -> None:
     rows = Counter(row[1] for row in _rows(biokg / "kg.csv"))
     del rows["display_relation"]
-    lines = (biokg / "nodes.tsv").read_text("utf-8").split("\n")[1:-1]  # cells of a TSV are literal
-    described = {int(row[0]): row for row in (line.rstrip("\r").split("\t") for line in lines)}
+    described = {int(row[0]): row for row in list(_rows(biokg / "nodes.tsv", "\t"))[1:]}  # csv.writer wrote it
     export = export_primekg(biokg / "kg.csv", [biokg / "nodes.tsv"], tmp_path / "out")
     assert check(export.path) == []
     assert export.manifest["source"]["skipped"] == {}
