@@ -84,7 +84,6 @@ class GraphMLSource(_PropertyGraph):
 
     def edges(self) -> Iterator[EdgeBlock]:
         names = attribute_names(self._edges(self._bad.silent()))
-        assert self._directed is not None
         yield from self._blocks_of_rows(self._path, self._edges(self._bad), names, undirected=not self._directed)
 
     def _edges(self, bad: BadRows) -> Iterator[EdgeRow]:
@@ -105,10 +104,12 @@ class GraphMLSource(_PropertyGraph):
             above: list[ET.Element] = []
             try:
                 for line, text in enumerate(file.lines(), 1):
-                    parser.feed(text)
+                    self._feed(parser, text)
                     for event, element in parser.read_events():
                         tag = element.tag.rpartition("}")[2]
                         if event == "start":
+                            if not above:
+                                self._check_root(line, tag)
                             above.append(element)
                             if tag == "graph":
                                 self._set_direction(element)
@@ -131,6 +132,24 @@ class GraphMLSource(_PropertyGraph):
                 parser.close()
             except (ET.ParseError, _BadValue) as error:
                 raise ExportError(f"{self._path}: not valid GraphML ({error})", "write the file again") from error
+        if self._directed is None:
+            raise ExportError(f"{self._path}: not valid GraphML (there is no <graph> in it)", "write the file again")
+
+    def _feed(self, parser: Any, text: bytes) -> None:
+        """Raises ExportError where the file names an encoding that can't be read; other faults come as events."""
+        try:
+            parser.feed(text)
+        except (LookupError, ValueError) as error:
+            raise ExportError(
+                f"{self._path}: its encoding can't be read ({error})", "save the file as UTF-8"
+            ) from error
+
+    def _check_root(self, line: int, tag: str) -> None:
+        if tag != "graphml":
+            raise ExportError(
+                f"{self._path}: line {line}: not GraphML: its root is <{tag[:_SHOWN]}>, not <graphml>",
+                "networkx.write_graphml makes what is needed of a graph that networkx can read, of GEXF and GML too",
+            )
 
     def _set_direction(self, graph: ET.Element) -> None:
         directed = graph.get("edgedefault", "directed") == "directed"
