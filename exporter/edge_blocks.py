@@ -21,6 +21,7 @@ TypeIds = NDArray[np.integer[Any]]
 
 _BLOCK_BYTES = 2 * 1024 * 1024
 _COUNTED_TYPES = 256  # up to so many node types, pairs of them are counted without sorting
+_MIXED_TYPES = 65_535  # up to so many node types, numbers of pairs fit 32 bits
 _MAX_DIGITS = 18  # fits 64 bits
 
 
@@ -77,7 +78,9 @@ def checked_edge_blocks(path: Path, width: int) -> Iterator[EdgeRows]:
 def count_triples(type_ids: TypeIds, sources: Ids, targets: Ids) -> Counter[tuple[int, int]]:
     """How many edges there are for each pair (type id of the source, type id of the target)."""
     types = int(type_ids.max()) + 1
-    pairs = type_ids[sources].astype(np.min_scalar_type(types * types)) * types + type_ids[targets]
+    # numpy has no integer for an unsigned one of 64 bits and a signed one: it would take floats.
+    kind = np.min_scalar_type(types * types) if types <= _MIXED_TYPES else np.dtype(np.int64)
+    pairs = type_ids[sources].astype(kind) * types + type_ids[targets]
     if types <= _COUNTED_TYPES:
         counts = np.bincount(pairs)
         found = np.flatnonzero(counts)

@@ -19,8 +19,10 @@ from exporter.read import Export
 from exporter.rows import BadRows, parse_json
 from exporter.source import EdgeBlock, Node
 
-_TYPES = ("type", "node_type", "label", "labels", "category", "kind")
-_NAMES = ("name", "label", "title")
+_TYPES = ("type", "node_type", "labels", "labelV", "category", "kind")
+_NAMES = ("name", "title")
+_LABEL = "label"  # of a node: its name as Gephi and yEd write it; its type where it has a name beside it
+_MANY_TYPES = 100  # more are no types where every second node has one of its own
 _RELATIONS = ("relation", "type", "label", "predicate", "edge_type", "key")
 _NODE, _EDGE = "node", "edge"  # the type and the relation where nothing says one
 _INTEGERS = ("int", "long", "integer")
@@ -34,7 +36,8 @@ class _BadValue(Exception):
 
 class _PropertyGraph(IdentifiedSource):
     """A node's type and name, an edge's relation are what the first of some usual attributes says, or those that the
-    user names. Attributes that were read so are kept too. An undirected graph's edges have no direction in the export.
+    user names. `label` is a node's name, or its type where it has a name and no other type. Attributes that were read
+    so are kept too. An undirected graph's edges have no direction in the export.
     """
 
     kind = "networkx"
@@ -42,14 +45,27 @@ class _PropertyGraph(IdentifiedSource):
     def __init__(self, path: Path, names: Mapping[str, str], options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)
         self._path = path
+        self._names = names
         self._type_keys = (names["type"],) if "type" in names else _TYPES
         self._name_keys = (names["name"],) if "name" in names else _NAMES
         self._relation_keys = (names["relation"],) if "relation" in names else _RELATIONS
+        self._types: set[str] = set()
 
     def _node(self, source_id: str | int, attributes: Mapping[str, Any]) -> Node:
-        node_type = _first(attributes, self._type_keys) or _NODE
-        name = _first(attributes, self._name_keys)
+        node_type, name = _first(attributes, self._type_keys), _first(attributes, self._name_keys)
+        label = _first(attributes, (_LABEL,))
+        if name is None and "name" not in self._names:
+            name = label
+        elif node_type is None and "type" not in self._names:
+            node_type = label
+        node_type = node_type or _NODE
+        self._types.add(node_type)
         return Node(node_type, str(source_id) if name is None else name, attributes, source_id)
+
+    def describe(self) -> dict[str, Any]:
+        many = len(self._types) > max(_MANY_TYPES, len(self._ids) // 2)
+        what = f"{len(self._types):,} node types for {len(self._ids):,} nodes; --names type=ATTRIBUTE says what is one"
+        return {**super().describe(), "warnings": [what] if many else []}
 
     def _edge(self, line: int, source: str, target: str, attributes: Mapping[str, Any]) -> EdgeRow:
         relation = _first(attributes, self._relation_keys) or _EDGE

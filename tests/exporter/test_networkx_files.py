@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from exporter import ExportError, export_networkx
+from exporter import ExportError, check, export_networkx
+from exporter.edge_blocks import count_triples
 
 GEXF = """<?xml version='1.0' encoding='utf-8'?>
 <gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph defaultedgetype="undirected">
@@ -46,3 +49,53 @@ class TestWhatIsNoGraphML:
     def test_encodings(self, tmp_path: Path, encoding: str) -> None:
         text = f"<?xml version='1.0' encoding='{encoding}'?><graphml><graph><node id='a'/></graph></graphml>"
         assert any(what in str(refused(tmp_path, text)) for what in ("encoding", "not valid GraphML"))
+
+
+def attributes_of(*records: dict[str, str]) -> str:
+    """GraphML whose nodes n0, n1, ... have these attributes, each with an edge to itself."""
+    keys = dict.fromkeys(name for record in records for name in record)
+    lines = [f'<key id="{name}" for="node" attr.name="{name}" attr.type="string"/>' for name in keys]
+    lines.append('<graph edgedefault="directed">')
+    for number, record in enumerate(records):
+        data = "".join(f'<data key="{name}">{value}</data>' for name, value in record.items())
+        lines.append(f'<node id="n{number}">{data}</node><edge source="n{number}" target="n{number}"/>')
+    return "<graphml>" + "\n".join(lines) + "</graph></graphml>"
+
+
+def types_and_names(folder: Path, text: str, **names: str) -> list[tuple[str, str]]:
+    (folder / "g.graphml").write_text(text, encoding="utf-8")
+    export = export_networkx(folder / "g.graphml", folder / "out", names=names)
+    assert check(export.path) == []
+    return [(record["node_type"], record["name"]) for record in export.nodes()]
+
+
+class TestLabels:
+    def test_a_label_is_the_name_where_there_is_no_other(self, tmp_path: Path) -> None:
+        text = attributes_of({"label": "Zero"}, {"label": "One", "type": "number"}, {})
+        assert types_and_names(tmp_path, text) == [("node", "Zero"), ("number", "One"), ("node", "n2")]
+
+    def test_a_label_beside_a_name_is_the_type(self, tmp_path: Path) -> None:
+        text = attributes_of({"label": "Person", "name": "Ann"}, {"label": "Person", "title": "Bob", "kind": "x"})
+        assert types_and_names(tmp_path, text) == [("Person", "Ann"), ("x", "Bob")]
+
+    def test_a_label_that_is_named_for_one_of_them(self, tmp_path: Path) -> None:
+        text = attributes_of({"label": "Person"}, {"label": "City"})
+        assert types_and_names(tmp_path, text, type="label") == [("Person", "Person"), ("City", "City")]
+
+    def test_as_many_types_as_nodes_are_told(self, tmp_path: Path) -> None:
+        records = [{"type": f"t{number}"} for number in range(300)]
+        (tmp_path / "g.graphml").write_text(attributes_of(*records), encoding="utf-8")
+        export = export_networkx(tmp_path / "g.graphml", tmp_path / "many")
+        (warning,) = export.manifest["source"]["warnings"]
+        assert warning.startswith("300 node types for 300 nodes; --names type=")
+        (tmp_path / "g.graphml").write_text(attributes_of(*records, *records, *records), encoding="utf-8")
+        assert export_networkx(tmp_path / "g.graphml", tmp_path / "few").manifest["source"]["warnings"] == []
+
+
+@pytest.mark.parametrize("count", [255, 257, 65_535, 65_536, 70_000])
+@pytest.mark.parametrize("kind", [np.int32, np.uint32, None])
+def test_pairs_of_any_number_of_types_are_counted(count: int, kind: type[np.integer[Any]] | None) -> None:
+    ids = np.arange(count)
+    sources, targets = np.array([0, count - 1, count - 1, 1]), np.array([count - 1, count - 1, count - 1, 0])
+    counts = count_triples(ids.astype(kind or np.min_scalar_type(count)), sources, targets)
+    assert counts == {(0, count - 1): 1, (count - 1, count - 1): 2, (1, 0): 1}
