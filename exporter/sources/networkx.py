@@ -7,7 +7,8 @@ needs networkx.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ _LABEL = "label"  # of a node: its name as Gephi and yEd write it; its type wher
 _MANY_TYPES = 100  # more are no types where every second node has one of its own
 _RELATIONS = ("relation", "type", "label", "predicate", "edge_type", "key")
 _NODE, _EDGE = "node", "edge"  # the type and the relation where nothing says one
+_MAPPED = ("type", "name", "relation")  # what an attribute can be named for
 _INTEGERS = ("int", "long", "integer")
+_LINKS = ("links", "edges")  # what the list of edges is called
 _JSON = (".json", ".json.gz")
 _SHOWN = 80  # characters of a bad value in messages
 
@@ -44,12 +47,16 @@ class _PropertyGraph(IdentifiedSource):
 
     def __init__(self, path: Path, names: Mapping[str, str], options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)
+        for what in names:
+            if what not in _MAPPED:
+                raise ExportError(f"there is no '{what}' to name an attribute for", f"known: {', '.join(_MAPPED)}")
         self._path = path
         self._names = names
         self._type_keys = (names["type"],) if "type" in names else _TYPES
         self._name_keys = (names["name"],) if "name" in names else _NAMES
         self._relation_keys = (names["relation"],) if "relation" in names else _RELATIONS
         self._types: set[str] = set()
+        self._occurring: dict[str, None] = {}  # attributes of nodes, where one is named
 
     def _node(self, source_id: str | int, attributes: Mapping[str, Any]) -> Node:
         node_type, name = _first(attributes, self._type_keys), _first(attributes, self._name_keys)
@@ -60,7 +67,32 @@ class _PropertyGraph(IdentifiedSource):
             node_type = label
         node_type = node_type or _NODE
         self._types.add(node_type)
+        if self._names:
+            self._occurring.update(dict.fromkeys(attributes))
         return Node(node_type, str(source_id) if name is None else name, attributes, source_id)
+
+    def _all_nodes(self, rows: Iterable[tuple[int, Node]]) -> Iterator[Node]:
+        """The nodes, numbered. Raises ExportError where there is none, or none has an attribute that is named."""
+        yield from self._numbered(self._path, rows)
+        self._some(self._path)
+        for what in ("type", "name"):
+            self._check_named(what, _NODE, self._occurring)
+
+    def _check_named(self, what: str, of: str, occurring: Collection[str]) -> None:
+        named = self._names.get(what)
+        if named is not None and named not in occurring:
+            raise ExportError(
+                f"{self._path}: no {of} has the attribute '{named}' that is named for its {what}",
+                f"attributes of {of}s: {', '.join(occurring) or 'none'}",
+            )
+
+    def _blocks_of_edges(
+        self, rows: Iterable[EdgeRow], names: Mapping[str, Sequence[str]], directed: bool
+    ) -> Iterator[EdgeBlock]:
+        """The edges, whose attributes are `names`. Raises ExportError where none has the one that is named."""
+        if names:
+            self._check_named("relation", _EDGE, dict.fromkeys(chain.from_iterable(names.values())))
+        yield from self._blocks_of_rows(self._path, rows, names, undirected=not directed)
 
     def describe(self) -> dict[str, Any]:
         many = len(self._types) > max(_MANY_TYPES, len(self._ids) // 2)
@@ -95,12 +127,11 @@ class GraphMLSource(_PropertyGraph):
             for line, element, data in self._elements(_NODE, self._bad):
                 yield line, self._node(element.get("id", ""), data)
 
-        yield from self._numbered(self._path, rows())
-        self._some(self._path)
+        yield from self._all_nodes(rows())
 
     def edges(self) -> Iterator[EdgeBlock]:
         names = attribute_names(self._edges(self._bad.silent()))
-        yield from self._blocks_of_rows(self._path, self._edges(self._bad), names, undirected=not self._directed)
+        yield from self._blocks_of_edges(self._edges(self._bad), names, directed=self._directed is True)
 
     def _edges(self, bad: BadRows) -> Iterator[EdgeRow]:
         for line, element, data in self._elements(_EDGE, bad):
@@ -213,8 +244,7 @@ class NodeLinkSource(_PropertyGraph):
 
     def nodes(self) -> Iterator[Node]:
         self._graph = self._load()
-        yield from self._numbered(self._path, self._node_rows())
-        self._some(self._path)
+        yield from self._all_nodes(self._node_rows())
 
     def _node_rows(self) -> Iterator[tuple[int, Node]]:
         for number, row in enumerate(self._list("nodes"), 1):
@@ -227,11 +257,11 @@ class NodeLinkSource(_PropertyGraph):
 
     def edges(self) -> Iterator[EdgeBlock]:
         rows = list(self._edge_rows())
-        undirected = self._graph.get("directed", False) is False
-        yield from self._blocks_of_rows(self._path, rows, attribute_names(rows), undirected=undirected)
+        directed = self._graph.get("directed", False) is not False
+        yield from self._blocks_of_edges(rows, attribute_names(rows), directed)
 
     def _edge_rows(self) -> Iterator[EdgeRow]:
-        for number, row in enumerate(self._list("links" if "links" in self._graph else "edges"), 1):
+        for number, row in enumerate(self._list(next(key for key in _LINKS if key in self._graph)), 1):
             if isinstance(row, dict) and {"source", "target"} <= row.keys():
                 attributes = {key: value for key, value in row.items() if key not in ("source", "target")}
                 source, target = (as_cell(row[end]) or "" for end in ("source", "target"))
@@ -247,10 +277,16 @@ class NodeLinkSource(_PropertyGraph):
                 raise ExportError(f"{self._path}: {error}", "write the file again") from error
         if not isinstance(graph, dict) or not isinstance(graph.get("nodes"), list):
             raise ExportError(f"{self._path}: no list of nodes", "networkx.node_link_data makes what is needed")
+        if not any(key in graph for key in _LINKS):
+            found = ", ".join(f"'{key[:_SHOWN]}'" for key in graph)
+            raise ExportError(
+                f"{self._path}: no list of edges: neither 'links' nor 'edges'; found: {found}",
+                "rename it; a graph without edges has an empty list",
+            )
         return graph
 
     def _list(self, key: str) -> list[Any]:
-        found = self._graph.get(key, [])
+        found = self._graph[key]
         if not isinstance(found, list):
             raise ExportError(f"{self._path}: '{key}' is not a list", "networkx.node_link_data makes what is needed")
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +101,50 @@ def test_pairs_of_any_number_of_types_are_counted(count: int, kind: type[np.inte
     sources, targets = np.array([0, count - 1, count - 1, 1]), np.array([count - 1, count - 1, count - 1, 0])
     counts = count_triples(ids.astype(kind or np.min_scalar_type(count)), sources, targets)
     assert counts == {(0, count - 1): 1, (count - 1, count - 1): 2, (1, 0): 1}
+
+
+def node_link(**more: object) -> str:
+    return json.dumps({"directed": True, "nodes": [{"id": 1, "class": "x"}, {"id": 2, "kind": "y"}], **more})
+
+
+class TestNames:
+    @pytest.mark.parametrize("make", [lambda: attributes_of({"class": "x", "kind": "y"}), node_link])
+    @pytest.mark.parametrize(
+        ("names", "message", "hint"),
+        [
+            ({"kind": "class"}, "there is no 'kind' to name an attribute for", "known: type, name, relation"),
+            ({"type": "nope"}, "no node has the attribute 'nope' that is named for its type", "nodes: class, kind"),
+            ({"name": "Class"}, "no node has the attribute 'Class' that is named for its name", "nodes: class, kind"),
+            ({"type": "class", "relation": "x"}, "no edge has the attribute 'x' that is named for its relation", "of"),
+        ],
+    )
+    def test_what_is_nowhere(
+        self, tmp_path: Path, make: Callable[..., str], names: dict[str, str], message: str, hint: str
+    ) -> None:
+        text = make() if make is not node_link else make(links=[{"source": 1, "target": 2, "verb": "v"}])
+        name = "g.json" if make is node_link else "g.graphml"
+        error = refused(tmp_path, text, name, names=names)
+        assert message in str(error)
+        assert hint in error.hint
+
+    def test_one_that_some_have(self, tmp_path: Path) -> None:
+        text = attributes_of({"class": "x"}, {})
+        assert types_and_names(tmp_path, text, type="class") == [("x", "n0"), ("node", "n1")]
+
+    def test_no_edge_lacks_a_relation_where_there_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "g.json").write_text(node_link(edges=[]), encoding="utf-8")
+        export = export_networkx(tmp_path / "g.json", tmp_path / "out", names={"relation": "verb"})
+        assert export.schema["edges"] == 0
+
+
+class TestListOfEdges:
+    @pytest.mark.parametrize("key", [None, "Links", "relationships"])
+    def test_one_that_is_called_otherwise_is_no_graph_without_edges(self, tmp_path: Path, key: str | None) -> None:
+        error = refused(tmp_path, node_link(**({key: [{"source": 1, "target": 2}]} if key else {})), "g.json")
+        assert "no list of edges: neither 'links' nor 'edges'; found: 'directed', 'nodes'" in str(error)
+        assert key is None or str(error).endswith(f"'{key}'")
+
+    @pytest.mark.parametrize("key", ["links", "edges"])
+    def test_an_empty_one_is(self, tmp_path: Path, key: str) -> None:
+        (tmp_path / "g.json").write_text(node_link(**{key: []}), encoding="utf-8")
+        assert export_networkx(tmp_path / "g.json", tmp_path / "out").schema["edges"] == 0

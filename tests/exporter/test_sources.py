@@ -411,7 +411,7 @@ class TestNetworkx:
         [
             ("{", "not valid JSON"),
             ("[]", "no list of nodes"),
-            ('{"nodes": [{"name": "x"}]}', r"line 1: this node .* has no 'id'"),
+            ('{"nodes": [{"name": "x"}], "links": []}', r"line 1: this node .* has no 'id'"),
             ('{"nodes": [{"id": 1}], "links": [{"source": 1}]}', r"line 1: this edge .* has no ends"),
             ('{"nodes": [{"id": 1}], "links": 1}', "'links' is not a list"),
         ],
