@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from exporter.errors import ExportError
+from exporter.held_back import panics_held_back
 from exporter.plain import as_cell
 from exporter.rows import Batch
 from exporter.source import Progress
@@ -28,25 +30,28 @@ class ParquetTable:
         self._path = path
         self._convert = _text if texts else _json_value
         self._progress = progress
-        try:
+        with self._reading():
             self._scan = pl.scan_parquet(path, glob=False)
-            self._schema = dict(self._scan.collect_schema())
+            self.names = list(self._scan.collect_schema())
             self._count = int(self._scan.select(pl.len()).collect().item())
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise self._unreadable(error) from error
-        self.names = list(self._schema)
 
-    def _unreadable(self, error: Exception) -> ExportError:
-        reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), "damaged")
-        return ExportError(f"{self._path}: not a readable Parquet file ({reason})", "get or write the file again")
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raises ExportError where polars can't read the file; of some damage it panics, which is no Exception."""
+        try:
+            with panics_held_back(pl.exceptions.PanicException):
+                yield
+        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), "damaged")
+            raise ExportError(
+                f"{self._path}: not a readable Parquet file ({reason})", "get or write the file again"
+            ) from error
 
     def batches(self) -> Iterator[Batch]:
         size = self._path.stat().st_size
         for start in range(0, self._count, _ROWS):
-            try:
+            with self._reading():
                 frame = self._scan.slice(start, _ROWS).collect()
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise self._unreadable(error) from error
             columns = [self._column(frame.get_column(name)) for name in self.names]
             yield Batch(range(start + 1, start + 1 + len(frame)), columns)
             if self._progress is not None:
