@@ -21,7 +21,7 @@ from exporter.source import EdgeBlock, Node
 _TERM, _TYPEDEF, _INSTANCE = "term", "typedef", "instance"
 _FRAMES = {"Term": _TERM, "Typedef": _TYPEDEF, "Instance": _INSTANCE}
 _UNDEFINED = "undefined"  # the type of what is named as the end of an edge only
-_ONE = {"name", "namespace", "comment", "created_by", "creation_date"}  # clauses that a frame has once
+_ONE = {"name", "namespace", "comment", "created_by", "creation_date"}  # clauses that a frame has once; else, a list
 _HEADER = re.compile(r"\[(\w+)\]\s*(!.*)?")
 _CLAUSE = re.compile(r"([\w-]+):\s*(.*?)\s*(\s!.*)?")
 # Tags of OBO 1.0, and what they are called since: the specification's appendix on deprecated tags.
@@ -43,7 +43,8 @@ class _Frame(NamedTuple):
 
 class OboSource(IdentifiedSource):
     """A term's type is its namespace, or the file's default one, or `term`; a typedef's is `typedef`, an instance's
-    `instance`. All other clauses are attributes, as they stand in the file. An edge's qualifiers are its attribute.
+    `instance`. All other clauses are attributes, as they stand in the file; one that a frame should have once is a list
+    where it has several, the first of which is the node's name or type. An edge's qualifiers are its attribute.
     What is only named as the end of an edge becomes a node without attributes.
 
     A clause that fastobo refuses is an attribute all the same, as it stands: many files have tags of their own and
@@ -116,7 +117,7 @@ class OboSource(IdentifiedSource):
                     refused.append((clause[1], text.removeprefix(f"{clause[1]}:").strip()))
 
     def _node(self, parsed: Any, node_type: str, frame: _Frame, refused: Sequence[tuple[str, str]]) -> Node:
-        identity, name = str(parsed.id), ""
+        identity = str(parsed.id)
         attributes: dict[str, Any] = {}
         for clause in parsed:
             tag, value = _tag_and_value(clause)
@@ -124,33 +125,24 @@ class OboSource(IdentifiedSource):
                 relation, target = _link(clause, tag)
                 qualifiers = {"qualifiers": str(clause.qualifiers)} if clause.qualifiers else {}
                 self._edges.append(EdgeRow(frame.line, identity, relation, target, qualifiers))
-                continue
-            if tag == "name":
-                name = str(value).strip()
-            elif tag == "namespace" and frame.kind == "Term":
-                node_type = value
-            if tag == "def":
-                attributes["def"] = clause.definition
-                attributes["def_xref"] = [str(xref.id) for xref in clause.xrefs]
+            elif tag == "def":
+                _add_definition(attributes, clause.definition, [str(xref.id) for xref in clause.xrefs])
             elif tag.startswith("is_") or tag == "builtin":
-                attributes[tag] = value == "true"
+                _add(attributes, tag, value == "true", once=True)
             elif tag in _ONE:
-                attributes[tag] = str(value).strip()
+                _add(attributes, tag, str(value).strip(), once=True)
             else:
-                attributes.setdefault(tag, []).append(f"{value} {clause.qualifiers}" if clause.qualifiers else value)
+                _add(attributes, tag, f"{value} {clause.qualifiers}" if clause.qualifiers else value)
         self._refused += len(refused)
         for tag, value in refused:
-            definition = _QUOTED.match(value) if tag == "def" and "def" not in attributes else None
+            definition = _QUOTED.match(value) if tag == "def" else None
             if definition:
-                attributes["def"] = definition[1].replace('\\"', '"')
-                attributes["def_xref"] = [definition[2].strip()]
-            elif tag in _ONE:
-                attributes.setdefault(tag, value)
+                _add_definition(attributes, definition[1].replace('\\"', '"'), [definition[2].strip()])
             else:
-                attributes.setdefault(tag, []).append(value)
-        name = name or attributes.get("name", "")
-        attributes.pop("name", None)
-        return Node(node_type, name or identity, attributes, identity)
+                _add(attributes, tag, value, once=tag in _ONE)
+        if frame.kind == "Term" and "namespace" in attributes:
+            node_type = _first(attributes["namespace"]) or node_type
+        return Node(node_type, _named(attributes) or identity, attributes, identity)
 
     def _instance(self, path: Path, frame: _Frame) -> Iterator[tuple[int, Node]]:
         """An instance's node: fastobo stops the process at some of them, so their few clauses are read here."""
@@ -161,15 +153,44 @@ class OboSource(IdentifiedSource):
                 self._bad.report(path, line, f"not valid OBO (expected a clause): {text[:_SHOWN]}")
             else:
                 found.setdefault(clause[1], []).append(clause[2])
-        identity = found.pop("id", [""])[0]
-        name = found.pop("name", [identity])[0]
+        identity, *others = found.pop("id", [""])
+        if others:
+            found["id"] = others
         for target in found.pop("instance_of", []):
             self._edges.append(EdgeRow(frame.line, identity, "instance_of", target, {}))
-        attributes = {tag: values[0] if tag in _ONE else values for tag, values in found.items()}
-        yield frame.line, Node(_INSTANCE, name, attributes, identity)
+        attributes: dict[str, Any] = {}
+        for tag, values in found.items():
+            for value in values:
+                _add(attributes, tag, value, once=tag in _ONE)
+        yield frame.line, Node(_INSTANCE, _named(attributes) or identity, attributes, identity)
 
     def edges(self) -> Iterator[EdgeBlock]:
         yield from self._blocks_of_rows(self._paths[0], self._edges, attribute_names(self._edges))
+
+
+def _add(attributes: dict[str, Any], tag: str, value: Any, once: bool = False) -> None:
+    """Add a clause's value: to a list, but for the first of a tag that a frame has `once`."""
+    if tag not in attributes:
+        attributes[tag] = value if once else [value]
+    elif isinstance(attributes[tag], list):
+        attributes[tag].append(value)
+    else:
+        attributes[tag] = [attributes[tag], value]
+
+
+def _add_definition(attributes: dict[str, Any], text: str, xrefs: list[str]) -> None:
+    _add(attributes, "def", text, once=True)
+    attributes.setdefault("def_xref", []).extend(xrefs)
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) else value
+
+
+def _named(attributes: dict[str, Any]) -> str:
+    """The name, which is an attribute no longer where it is the only one."""
+    name = attributes.get("name", "")
+    return str(name[0] if isinstance(name, list) else attributes.pop("name", ""))
 
 
 def _frames(file: InputFile) -> Iterator[_Frame]:
