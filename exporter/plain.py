@@ -62,10 +62,14 @@ def _whole_characters(text: str) -> str:
 
 
 def as_cell(value: Any) -> str | None:
-    """A JSON value as an edge's attribute: texts as they are, anything else as compact JSON, null as None."""
+    """A JSON value as an edge's attribute: texts as they are, anything else as compact JSON, null as None. NaN and
+    infinities are null."""
     if value is None or isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return None if isinstance(value, float) else as_cell(plain(value))
 
 
 def check_size(attributes: Mapping[Any, Any]) -> None:

@@ -6,18 +6,20 @@ literals are attributes.
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from exporter.errors import ExportError
 from exporter.identified import RESERVED, IdentifiedSource
+from exporter.inputs import InputFile
 from exporter.options import Options
 from exporter.read import Export
 from exporter.source import EdgeBlock, Node
@@ -33,10 +35,16 @@ _INTEGERS = {
         "negativeInteger", "unsignedInt", "unsignedLong", "unsignedShort", "unsignedByte",
     )
 }  # fmt: skip
+_FLOATS = {_XSD + "double", _XSD + "float"}
+_NO_NUMBERS = ("NaN", "INF", "+INF", "-INF")  # as XML Schema writes them
 _UNTYPED = "resource"
 _TYPES = "types"
 _ANONYMOUS = re.compile("[a-f][0-9a-f]{23,31}")  # up to 128 random bits, without leading zeros
 _FORMATS = {".nt": "N_TRIPLES", ".ttl": "TURTLE", ".turtle": "TURTLE"}
+
+
+class _AboutTriple(Exception):
+    """A triple one end of which is a triple."""
 
 
 class RdfSource(IdentifiedSource):
@@ -92,7 +100,14 @@ class RdfSource(IdentifiedSource):
                     raise ExportError(f"cannot read {path}: {error}") from error
                 if triple is None:
                     return
-                self._add(ox, triple, prefix, blank, spill)
+                try:
+                    self._add(ox, triple, prefix, blank, spill)
+                except _AboutTriple:
+                    line = _line_about_triple(ox, path)
+                    raise ExportError(
+                        f"{path}: line {line}: a triple about a triple, which can't be exported",
+                        "write the file without such triples",
+                    ) from None
 
     def _add(self, ox: Any, triple: Any, prefix: str, blank: dict[str, str], spill: Spill) -> None:
         subject = self._number(_identity(ox, triple.subject, prefix, blank))
@@ -109,7 +124,7 @@ class RdfSource(IdentifiedSource):
             code = self._property_codes.setdefault(predicate, len(self._property_codes))
             spill.add_edge(subject, code, self._number(_identity(ox, value, prefix, blank)))
         else:
-            raise ExportError("triples about triples can't be exported", "write the files without them")
+            raise _AboutTriple
 
     def _number(self, identity: str) -> int:
         number = self._ids.setdefault(identity, len(self._ids))
@@ -141,22 +156,54 @@ def _identity(ox: Any, resource: Any, prefix: str, blank: dict[str, str]) -> str
     if isinstance(resource, ox.NamedNode):
         return str(resource.value)
     if not isinstance(resource, ox.BlankNode):
-        raise ExportError("triples about triples can't be exported", "write the files without them")
+        raise _AboutTriple
     label = resource.value
     if _ANONYMOUS.fullmatch(label):  # made up by the reader, another one each time
         label = blank.setdefault(label, f"anonymous{len(blank)}")
     return f"_:{prefix}{label}"
 
 
+class _LineByLine:
+    """A file that hands out a line at a time, and knows which it was: the parser looks no further than it must."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._at_start = True
+        self.line = 0
+
+    def read(self, size: int = -1) -> bytes:
+        part = self._stream.readline(size)
+        self.line += self._at_start
+        self._at_start = part.endswith(b"\n")
+        return part
+
+
+def _line_about_triple(ox: Any, path: Path) -> int:
+    """The line of the file's first triple about a triple, which the parser itself doesn't tell."""
+    with InputFile(path) as file:
+        lines = _LineByLine(file.stream)
+        triples = ox.parse(lines, getattr(ox.RdfFormat, _format(path)), without_named_graphs=True)
+        while True:
+            try:
+                triple = next(triples, None)
+            except SyntaxError:
+                continue
+            if triple is None or isinstance(triple.subject, ox.Triple) or isinstance(triple.object, ox.Triple):
+                return lines.line
+
+
 def _value(literal: Any) -> Any:
-    """A literal as a JSON value: numbers and truth values as such where they are exact, else the text."""
+    """A literal as a JSON value: numbers and truth values as such where they are exact, NaN and infinities as null,
+    else the text."""
     text, datatype = literal.value, literal.datatype.value
     try:
         if datatype in _INTEGERS:
             return int(text)
-        if datatype in (_XSD + "decimal", _XSD + "double", _XSD + "float"):
+        if datatype in _FLOATS and text in _NO_NUMBERS:
+            return None
+        if datatype in _FLOATS or datatype == _XSD + "decimal":
             number = float(text)
-            return number if Decimal(repr(number)) == Decimal(text.strip()) else text
+            return number if Decimal(repr(number)) == Decimal(text.strip()) and math.isfinite(number) else text
     except (ValueError, ArithmeticError):
         return text
     if datatype == _XSD + "boolean" and text in ("true", "false", "1", "0"):
@@ -184,7 +231,7 @@ def _attributes(
             own_types.append(types[value])
             continue
         found.setdefault(properties[code] + suffix, []).append(value)
-        if iris[code] == _LABEL:
+        if iris[code] == _LABEL and value is not None:
             labels.setdefault(suffix, str(value))
     attributes = {name: values if len(values) > 1 else values[0] for name, values in found.items()}
     if len(own_types) > 1:

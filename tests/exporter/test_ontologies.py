@@ -254,6 +254,40 @@ class TestRdf:
         (question,) = export.queries()
         assert export.node(question["answer_ids"][0])["name"] == "B"
 
+    @pytest.mark.parametrize(
+        ("name", "line"),
+        [
+            ("g.nt", "<http://e/a> <http://e/p> <<( <http://e/a> <http://e/p> <http://e/b> )>> .\n"),
+            ("g.ttl", ":a :p <<( :a :p :b )>> .\n"),
+            ("g.ttl", "<< :a :p :b >> :p :c .\n"),
+            ("g.ttl", ":a :p :b {| :p :c |} .\n"),
+        ],
+    )
+    @pytest.mark.parametrize("before", [0, 1, 5_000])
+    def test_a_triple_about_a_triple_is_told_by_its_line(
+        self, tmp_path: Path, name: str, line: str, before: int
+    ) -> None:
+        prefix = "@prefix : <http://e/> .\n" if name == "g.ttl" else "# triples\n"
+        plain = '<http://e/a> <http://e/p> "<< text" .\n'
+        (tmp_path / name).write_text(prefix + plain * before + line + plain * 9, encoding="utf-8")
+        where = rf"g\.\w+: line {before + 2}: a triple about a triple"
+        with pytest.raises(ExportError, match=where):
+            export_rdf([tmp_path / name], tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_what_json_has_no_number_for(self, tmp_path: Path) -> None:
+        literals = {
+            "NaN": "double", "INF": "float", "-INF": "double", "+INF": "double",
+            "inf": "double", "nan": "float", "1e999": "double", " INF": "decimal", "Infinity": "decimal",
+        }  # fmt: skip
+        text = "".join(
+            f'<http://e/a> <http://e/p{n}> "{value}"^^<http://www.w3.org/2001/XMLSchema#{kind}> .\n'
+            for n, (value, kind) in enumerate(literals.items())
+        )
+        (tmp_path / "g.nt").write_text(text, encoding="utf-8")
+        told = export_rdf([tmp_path / "g.nt"], tmp_path / "out").node(0)["attributes"]
+        assert [told[f"p{n}"] for n in range(9)] == [None] * 4 + list(literals)[4:]  # the rest are no such literals
+
     def test_other_formats_are_told(self, tmp_path: Path) -> None:
         (tmp_path / "g.rdf").write_text("", encoding="utf-8")
         with pytest.raises(ExportError, match="cannot tell the format") as caught:
