@@ -6,7 +6,7 @@ Tables of attributes have a column `node_index`: drug_features.csv, disease_feat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ _SIDES = ("x", "y")
 _FIELDS = ("index", "id", "type", "name", "source")
 _KNOWN = {"node_index", "node_id", "node_type", "node_name", "node_source"}
 Described = tuple[str, str, str, str]  # id, type, name, source
+End = tuple[str, Described]  # index, and what is said of it
 
 
 class PrimeKGSource(IdentifiedSource):
@@ -49,23 +50,25 @@ class PrimeKGSource(IdentifiedSource):
 
     def _describe_nodes(self, described: dict[str, Described]) -> None:
         for batch, columns in self._batches(self._bad.silent()):
+            sides: list[list[End]] = []
             for side in _SIDES:
                 index, *rest = (batch.columns[columns[f"{side}_{name}"]] for name in _FIELDS)
-                rows = list(zip(index, zip(*rest, strict=True), strict=True))
-                for node, description in dict.fromkeys(rows):
-                    known = described.setdefault(node, description)
-                    if known != description:
-                        wrong = (
-                            line for line, row in zip(batch.lines, rows, strict=True) if row == (node, description)
-                        )
-                        self._contradict(wrong, f"node {node} is described in two ways, first as {known}")
+                sides.append(list(zip(index, zip(*rest, strict=True), strict=True)))
+            known = len(described)
+            if any(described.setdefault(node, new) != new for side in sides for node, new in dict.fromkeys(side)):
+                while len(described) > known:  # in the order of the lines, then
+                    described.popitem()
+                self._contradict(batch.lines, sides, described)
 
-    def _contradict(self, lines: Iterable[int], what: str) -> None:
-        """Report rows, each once, and leave them out of the edges too."""
-        for line in lines:
-            if line not in self._contradicting:
-                self._bad.report(self._edges, line, what)
-                self._contradicting.add(line)
+    def _contradict(self, lines: Sequence[int], sides: list[list[End]], described: dict[str, Described]) -> None:
+        """Add descriptions in the order of the lines; report rows that say something else, once, and leave them out of
+        the edges too."""
+        for line, *ends in zip(lines, *sides, strict=True):
+            for node, description in ends:
+                before = described.setdefault(node, description)
+                if before != description and line not in self._contradicting:
+                    self._contradicting.add(line)
+                    self._bad.report(self._edges, line, _contradiction(node, description, before))
 
     def _add_attributes(
         self, table: Path, described: dict[str, Described], attributes: dict[str, dict[str, Any]]
@@ -110,6 +113,15 @@ class PrimeKGSource(IdentifiedSource):
             columns = {name: table.names.index(name) for name in needed}
             for batch in table.batches():
                 yield batch, columns
+
+
+def _contradiction(node: str, here: Described, before: Described) -> str:
+    differing = [
+        f"its {field} is '{new}' here and '{old}' before"
+        for field, new, old in zip(_FIELDS[1:], here, before, strict=True)
+        if new != old
+    ]
+    return f"node {node} is described in two ways: {', '.join(differing)}"
 
 
 def _node(index: str, described: Described, attributes: dict[str, Any]) -> Node:

@@ -168,6 +168,19 @@ class TestPrimeKG:
         assert export.manifest["source"]["skipped"] == {"kg.csv": 1}
         assert export.schema["edges"] == 2  # none of the row that was left out
 
+    def test_the_first_of_two_descriptions_is_that_of_the_first_line(self, tmp_path: Path) -> None:
+        header = KG.splitlines()[0]
+        rows = ("r,d,0,1,drug,AA,S,1,2,drug,AA,T", "r,d,1,2,drug,BB,T,0,1,drug,AA,S", "r,d,0,1,drug,AA,S,1,2,kind,BB,T")
+        kg = write(tmp_path / "kg.csv", "\n".join((header, *rows, "")))
+        with pytest.raises(ExportError) as caught:
+            export_primekg(kg, [], tmp_path / "out")
+        assert str(caught.value).endswith(
+            "kg.csv: line 3: node 1 is described in two ways: its name is 'BB' here and 'AA' before"
+        )
+        export = export_primekg(kg, [], tmp_path / "out", Options(on_bad_row="skip"))
+        assert export.manifest["source"]["skipped"] == {"kg.csv": 2}
+        assert nodes(export)["1"] == ("drug", "AA", {"id": "2", "source": "T"})
+
     def test_a_table_of_another_graph(self, tmp_path: Path) -> None:
         kg = write(tmp_path / "kg.csv", KG)
         table = write(tmp_path / "t.csv", "node_index,text\n99,x\n")
