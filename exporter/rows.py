@@ -35,15 +35,18 @@ _LONG_INTEGER = b"0" * 19  # orjson reads integers beyond 64 bits as floats
 
 
 def kind_of(path: Path, allowed: Sequence[str]) -> str:
-    """`csv`, `tsv`, `jsonl` or `parquet` by the file's name, without .gz. Raises ExportError where it is none of
-    `allowed`."""
+    """`csv`, `tsv`, `jsonl` or `parquet` by the file's name, without .gz but for Parquet. Raises ExportError where it
+    is none of `allowed`."""
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     kind = _KINDS.get(suffix)
     if kind is None or kind not in allowed:
-        known = ", ".join(known for known, kind in _KINDS.items() if kind in allowed)
+        texts = ", ".join(known for known, kind in _KINDS.items() if kind in allowed and kind != "parquet")
+        more = " or .parquet" if "parquet" in allowed else ""
         raise ExportError(
-            f"{path}: cannot tell the format from the name", f"use one of {known}, each also with .gz behind it"
+            f"{path}: cannot tell the format from the name", f"use one of {texts}, each also with .gz behind it{more}"
         )
+    if kind == "parquet" and path.name.endswith(".gz"):
+        raise ExportError(f"{path}: a Parquet file can't be gzipped too", "unpack it; Parquet is packed within")
     return kind
 
 

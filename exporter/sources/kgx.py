@@ -2,7 +2,7 @@
 
 Nodes have `id`, `category` and `name`, edges `subject`, `predicate` and `object`, and both any further slots:
 https://github.com/biolink/kgx/blob/master/specification/kgx-format.md. In TSV, values of slots that hold several are
-separated by `|`.
+separated by `|`, and an empty cell is no slot.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _ENDS = ("subject", "predicate", "object")
 _NO_CATEGORY = "biolink:NamedThing"  # what the format assumes
 _SEVERAL = {
     "category", "xref", "synonym", "same_as", "publications", "provided_by", "in_taxon", "full_name_synonym",
-    "related_synonym", "exact_synonym", "broad_synonym", "narrow_synonym",
+    "related_synonym", "exact_synonym", "broad_synonym", "narrow_synonym", "qualifiers", "has_evidence",
+    "aggregator_knowledge_source",
 }  # fmt: skip
 
 
 class KgxSource(IdentifiedSource):
     """A node's type is its first category; all of them are kept as its attribute. An edge's attributes are texts, lists
-    and numbers of JSON Lines as JSON. JSON Lines edges are read twice, since they differ in their slots."""
+    and the numbers of JSON Lines as JSON. JSON Lines edges are read twice, since they differ in their slots."""
 
     kind = "kgx"
 
@@ -75,6 +76,8 @@ class KgxSource(IdentifiedSource):
                 )
             attributes = {name: number for number, name in enumerate(table.names) if name not in _ENDS}
             for batch in table.batches():
+                for name, number in attributes.items():
+                    batch.columns[number] = _slots(name, batch.columns[number])
                 yield from self._blocks(self._edges, batch, [table.names.index(name) for name in _ENDS], attributes)
 
     def _json_edges(self, report: bool) -> Iterator[EdgeRow]:
@@ -87,6 +90,13 @@ class KgxSource(IdentifiedSource):
                     yield EdgeRow(line, subject, predicate, target, slots)
                 else:
                     bad.report(self._edges, line, "'subject', 'predicate' and 'object' must be texts")
+
+
+def _slots(name: str, cells: list[str]) -> list[str | None]:
+    """An edge's slot in each row: None where the cell is empty, several values as JSON."""
+    if name in _SEVERAL:
+        return [as_cell(cell.split("|")) if cell else None for cell in cells]
+    return [cell or None for cell in cells]
 
 
 def _node(slots: dict[str, Any]) -> Node:

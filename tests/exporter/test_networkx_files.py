@@ -10,9 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exporter import ExportError, check, export_networkx
+from exporter import ExportError, Options, check, export_networkx
 from exporter.edge_blocks import count_triples
+from tests.support.exported import edges, nodes, sound, write
 
+GRAPHML = """\
+<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="node" attr.name="type" attr.type="string"><default>thing</default></key>
+  <key id="d1" for="node" attr.name="size" attr.type="long"/>
+  <key id="d2" for="edge" attr.name="relation" attr.type="string"/>
+  <key id="d3" for="edge" attr.name="weight" attr.type="double"/>
+  <graph edgedefault="{default}">
+    <node id="b"><data key="d0">word</data><data key="d1">7</data></node>
+    <node id="a &lt; &#252;"/>
+    <edge source="b" target="a &lt; &#252;"><data key="d2">likes</data><data key="d3">0.5</data></edge>
+    <edge id="e2" source="b" target="b"/>
+  </graph>
+</graphml>
+"""
 GEXF = """<?xml version='1.0' encoding='utf-8'?>
 <gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph defaultedgetype="undirected">
 <nodes><node id="0" label="Zero"/><node id="1" label="One"/></nodes><edges><edge source="0" target="1" id="0"/></edges>
@@ -27,6 +43,107 @@ def refused(folder: Path, content: str | bytes, name: str = "g.graphml", **more:
         export_networkx(path, folder / "out", names=more.get("names"))
     assert not (folder / "out").exists()
     return caught.value
+
+
+class TestNetworkx:
+    def test_graphml(self, tmp_path: Path) -> None:
+        export = sound(
+            export_networkx(write(tmp_path / "g.graphml", GRAPHML.format(default="directed")), tmp_path / "out")
+        )
+        assert nodes(export) == {"b": ("word", "b", {"type": "word", "size": 7}),
+                                 "a < ü": ("thing", "a < ü", {"type": "thing"})}  # fmt: skip
+        assert edges(export) == [
+            ("b", "edge", "b", {"id": "e2"}),
+            ("b", "likes", "a < ü", {"relation": "likes", "weight": "0.5"}),
+        ]
+        assert not any(item["symmetric"] for item in export.schema["relations"])
+
+    def test_undirected_edges_have_no_direction(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "g.graphml", GRAPHML.format(default="undirected"))
+        export = sound(export_networkx(path, tmp_path / "out"))
+        likes = next(item for item in export.schema["relations"] if item["name"] == "likes")
+        assert (likes["symmetric"], likes["source_rows"], likes["rows"]) == (True, 1, 1)
+
+    def test_many_nodes_are_forgotten_as_they_are_read(self, tmp_path: Path) -> None:
+        many = "".join(f"<node id='{n}'/><edge source='{n}' target='{n}'/>" for n in range(20_000))
+        path = write(tmp_path / "g.graphml", f"<graphml><graph edgedefault='directed'>{many}</graph></graphml>")
+        assert export_networkx(path, tmp_path / "out").schema["edges"] == 20_000
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("<graphml><graph><node id='a'/>", "not valid GraphML"),
+            ("not xml", "not valid GraphML"),
+            ("<graphml><graph edgedefault='directed'/></graphml>", "no nodes"),
+            ("<graphml><graph><node id='a'/><hyperedge/></graph></graphml>", "a hyperedge"),
+            ("<graphml><key id='k' attr.name='n' attr.type='int'/><graph><node id='a'><data key='k'>x</data></node>"
+             "</graph></graphml>", r"g\.graphml: line 1: attribute 'n': 'x' is not of type int"),
+            ('<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">' + "".join(
+                f'<!ENTITY {chr(99 + n)} "{f"&{chr(98 + n)};" * 10}">' for n in range(12))
+             + "]><graphml><graph><node id='a'><data key='k'>&n;</data></node></graph></graphml>", "not valid GraphML"),
+            ('<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml><graph><node id="a"><data key="k">&e;'
+             "</data></node></graph></graphml>", "not valid GraphML"),
+        ],
+        ids=range(7),
+    )  # fmt: skip
+    def test_bad_and_hostile_xml(self, tmp_path: Path, text: str, message: str) -> None:
+        with pytest.raises(ExportError, match=message):
+            export_networkx(write(tmp_path / "g.graphml", text), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_bad_elements_have_their_line_and_can_be_left_out(self, tmp_path: Path) -> None:
+        text = """<graphml><key id="k" for="all" attr.name="size" attr.type="int"/>
+<graph edgedefault="directed">
+<node id="a"/>
+<node id="b"><data key="k">many</data></node>
+<edge source="a" target="a"><data key="k">1</data></edge>
+<edge source="a" target="a"><data key="k">one</data></edge>
+<edge source="a"
+ target="b"/>
+</graph></graphml>
+"""
+        path = write(tmp_path / "g.graphml", text)
+        with pytest.raises(ExportError, match=r"g\.graphml: line 4: attribute 'size': 'many' is not of type int"):
+            export_networkx(path, tmp_path / "out")
+        typed = text.replace("many", "2").replace("one", "2").replace('target="b"/', 'target="c"/')
+        with pytest.raises(ExportError, match=r"h\.graphml: line 8: unknown target node 'c'"):
+            export_networkx(write(tmp_path / "h.graphml", typed), tmp_path / "out")
+        export = sound(export_networkx(path, tmp_path / "out", Options(on_bad_row="skip")))
+        assert nodes(export) == {"a": ("node", "a", {})}
+        assert edges(export) == [("a", "edge", "a", {"size": "1"})]
+        assert export.manifest["source"]["skipped"] == {"g.graphml": 3}
+
+    @pytest.mark.parametrize("links", ["links", "edges"])
+    def test_node_link(self, tmp_path: Path, links: str) -> None:
+        graph = {
+            "directed": True, "multigraph": True, "graph": {},
+            "nodes": [{"id": 1, "class": "x", "label": "One"}, {"id": "two", "class": ["y", "z"], "v": float("nan")}],
+            links: [
+                {"source": 1, "target": "two", "key": 0, "verb": "sees"},
+                {"source": "two", "target": 1, "verb": "hears"},
+            ],
+        }  # fmt: skip
+        path = write(tmp_path / "g.json", json.dumps(graph))
+        export = sound(export_networkx(path, tmp_path / "out", names={"type": "class", "relation": "verb"}))
+        assert nodes(export) == {"1": ("x", "One", {"class": "x", "label": "One"}),
+                                 "two": ("y", "two", {"class": ["y", "z"], "v": None})}  # fmt: skip
+        assert export.node(0)["attributes"]["source_id"] == 1
+        assert edges(export) == [("1", "sees", "two", {"key": "0", "verb": "sees"}),
+                                 ("two", "hears", "1", {"verb": "hears"})]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("{", "not valid JSON"),
+            ("[]", "no list of nodes"),
+            ('{"nodes": [{"name": "x"}], "links": []}', r"line 1: this node .* has no 'id'"),
+            ('{"nodes": [{"id": 1}], "links": [{"source": 1}]}', r"line 1: this edge .* has no ends"),
+            ('{"nodes": [{"id": 1}], "links": 1}', "'links' is not a list"),
+        ],
+    )
+    def test_bad_node_link(self, tmp_path: Path, text: str, message: str) -> None:
+        with pytest.raises(ExportError, match=message):
+            export_networkx(write(tmp_path / "g.json", text), tmp_path / "out")
 
 
 class TestWhatIsNoGraphML:

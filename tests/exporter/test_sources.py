@@ -15,45 +15,13 @@ from exporter import (
     Export,
     ExportError,
     Options,
-    check,
     export_kgx,
     export_neo4j,
     export_networkx,
     export_primekg,
     export_tables,
 )
-
-Edge = tuple[str, str, str, dict[str, str | None]]
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def nodes(export: Export) -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Source id -> type, name, attributes."""
-    found = {}
-    for record in export.nodes():
-        attributes = dict(record["attributes"])
-        found[str(attributes.pop("source_id"))] = (record["node_type"], record["name"], attributes)
-    return found
-
-
-def edges(export: Export) -> list[Edge]:
-    """Source, relation, target in the source's terms, and attributes; sorted."""
-    names = [str(record["attributes"]["source_id"]) for record in export.nodes()]
-    found: list[Edge] = []
-    for relation in export.schema["relations"]:
-        for source, target, values in export.edges(relation["id"]):
-            attributes = dict(zip(relation["attributes"], values, strict=True))
-            found.append((names[source], relation["name"], names[target], attributes))
-    return sorted(found, key=repr)
-
-
-def sound(export: Export) -> Export:
-    assert check(export.path) == []
-    return export
+from tests.support.exported import edges, nodes, sound, write
 
 
 class TestParquetAndColumns:
@@ -110,6 +78,14 @@ class TestParquetAndColumns:
         write(tmp_path / "e.tsv", "source\trelation\ttarget\n")
         with pytest.raises(ExportError, match=r"n\.parquet: not a readable Parquet file"):
             export_tables(tmp_path / "n.parquet", tmp_path / "e.tsv", tmp_path / "out")
+
+    def test_a_file_that_is_gzipped_too(self, tmp_path: Path) -> None:
+        write(tmp_path / "e.tsv", "source\trelation\ttarget\n")
+        with pytest.raises(ExportError, match=r"n\.parquet\.gz: a Parquet file can't be gzipped too"):
+            export_tables(tmp_path / "n.parquet.gz", tmp_path / "e.tsv", tmp_path / "out")
+        with pytest.raises(ExportError, match=r"n\.txt: cannot tell the format from the name") as caught:
+            export_tables(tmp_path / "n.txt", tmp_path / "e.tsv", tmp_path / "out")
+        assert caught.value.hint.endswith("each also with .gz behind it or .parquet")
 
     def test_columns_called_otherwise(self, tmp_path: Path) -> None:
         write(tmp_path / "n.csv", "gene,kind,label,name\ng1,Gene,First,kept\n")
@@ -213,6 +189,19 @@ class TestKgx:
             ("HGNC:11603", "biolink:related_to", "X:1", {"id": "e1", "knowledge_source": "k|l"})
         ]  # fmt: skip
 
+    def test_slots_of_tsv_edges(self, tmp_path: Path) -> None:
+        made = write(tmp_path / "n.tsv", "id\tcategory\tname\nA\t\ta\n")
+        rows = [
+            "subject\tpredicate\tobject\tpublications\tqualifiers\tnote",
+            "A\tp\tA\tPMID:1|PMID:2\t\tx|y",
+            "A\tp\tA\tPMID:3\tq\t",
+        ]
+        export = sound(export_kgx(made, write(tmp_path / "e.tsv", "\n".join((*rows, ""))), tmp_path / "out"))
+        assert edges(export) == [
+            ("A", "p", "A", {"publications": '["PMID:1","PMID:2"]', "qualifiers": None, "note": "x|y"}),
+            ("A", "p", "A", {"publications": '["PMID:3"]', "qualifiers": '["q"]', "note": None}),
+        ]
+
     def test_jsonl_whose_edges_differ_in_their_slots(self, tmp_path: Path) -> None:
         rows: list[dict[str, Any]] = [
             {"id": "A", "category": ["biolink:Drug"], "name": "a", "synonym": ["x"]},
@@ -314,124 +303,6 @@ class TestNeo4j:
         export = export_neo4j([str(made), str(links)], tmp_path / "out", Options(on_bad_row="skip"))
         assert edges(export) == [("a", "R", "a", {})]
         assert export.manifest["source"]["skipped"] == {"r.csv": 2}
-
-
-GRAPHML = """\
-<?xml version='1.0' encoding='utf-8'?>
-<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-  <key id="d0" for="node" attr.name="type" attr.type="string"><default>thing</default></key>
-  <key id="d1" for="node" attr.name="size" attr.type="long"/>
-  <key id="d2" for="edge" attr.name="relation" attr.type="string"/>
-  <key id="d3" for="edge" attr.name="weight" attr.type="double"/>
-  <graph edgedefault="{default}">
-    <node id="b"><data key="d0">word</data><data key="d1">7</data></node>
-    <node id="a &lt; &#252;"/>
-    <edge source="b" target="a &lt; &#252;"><data key="d2">likes</data><data key="d3">0.5</data></edge>
-    <edge id="e2" source="b" target="b"/>
-  </graph>
-</graphml>
-"""
-
-
-class TestNetworkx:
-    def test_graphml(self, tmp_path: Path) -> None:
-        export = sound(
-            export_networkx(write(tmp_path / "g.graphml", GRAPHML.format(default="directed")), tmp_path / "out")
-        )
-        assert nodes(export) == {"b": ("word", "b", {"type": "word", "size": 7}),
-                                 "a < ü": ("thing", "a < ü", {"type": "thing"})}  # fmt: skip
-        assert edges(export) == [
-            ("b", "edge", "b", {"id": "e2"}),
-            ("b", "likes", "a < ü", {"relation": "likes", "weight": "0.5"}),
-        ]
-        assert not any(item["symmetric"] for item in export.schema["relations"])
-
-    def test_undirected_edges_have_no_direction(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "g.graphml", GRAPHML.format(default="undirected"))
-        export = sound(export_networkx(path, tmp_path / "out"))
-        likes = next(item for item in export.schema["relations"] if item["name"] == "likes")
-        assert (likes["symmetric"], likes["source_rows"], likes["rows"]) == (True, 1, 1)
-
-    def test_many_nodes_are_forgotten_as_they_are_read(self, tmp_path: Path) -> None:
-        many = "".join(f"<node id='{n}'/><edge source='{n}' target='{n}'/>" for n in range(20_000))
-        path = write(tmp_path / "g.graphml", f"<graphml><graph edgedefault='directed'>{many}</graph></graphml>")
-        assert export_networkx(path, tmp_path / "out").schema["edges"] == 20_000
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("<graphml><graph><node id='a'/>", "not valid GraphML"),
-            ("not xml", "not valid GraphML"),
-            ("<graphml><graph edgedefault='directed'/></graphml>", "no nodes"),
-            ("<graphml><graph><node id='a'/><hyperedge/></graph></graphml>", "a hyperedge"),
-            ("<graphml><key id='k' attr.name='n' attr.type='int'/><graph><node id='a'><data key='k'>x</data></node>"
-             "</graph></graphml>", r"g\.graphml: line 1: attribute 'n': 'x' is not of type int"),
-            ('<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">' + "".join(
-                f'<!ENTITY {chr(99 + n)} "{f"&{chr(98 + n)};" * 10}">' for n in range(12))
-             + "]><graphml><graph><node id='a'><data key='k'>&n;</data></node></graph></graphml>", "not valid GraphML"),
-            ('<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml><graph><node id="a"><data key="k">&e;'
-             "</data></node></graph></graphml>", "not valid GraphML"),
-        ],
-        ids=range(7),
-    )  # fmt: skip
-    def test_bad_and_hostile_xml(self, tmp_path: Path, text: str, message: str) -> None:
-        with pytest.raises(ExportError, match=message):
-            export_networkx(write(tmp_path / "g.graphml", text), tmp_path / "out")
-        assert not (tmp_path / "out").exists()
-
-    def test_bad_elements_have_their_line_and_can_be_left_out(self, tmp_path: Path) -> None:
-        text = """<graphml><key id="k" for="all" attr.name="size" attr.type="int"/>
-<graph edgedefault="directed">
-<node id="a"/>
-<node id="b"><data key="k">many</data></node>
-<edge source="a" target="a"><data key="k">1</data></edge>
-<edge source="a" target="a"><data key="k">one</data></edge>
-<edge source="a"
- target="b"/>
-</graph></graphml>
-"""
-        path = write(tmp_path / "g.graphml", text)
-        with pytest.raises(ExportError, match=r"g\.graphml: line 4: attribute 'size': 'many' is not of type int"):
-            export_networkx(path, tmp_path / "out")
-        typed = text.replace("many", "2").replace("one", "2").replace('target="b"/', 'target="c"/')
-        with pytest.raises(ExportError, match=r"h\.graphml: line 8: unknown target node 'c'"):
-            export_networkx(write(tmp_path / "h.graphml", typed), tmp_path / "out")
-        export = sound(export_networkx(path, tmp_path / "out", Options(on_bad_row="skip")))
-        assert nodes(export) == {"a": ("node", "a", {})}
-        assert edges(export) == [("a", "edge", "a", {"size": "1"})]
-        assert export.manifest["source"]["skipped"] == {"g.graphml": 3}
-
-    @pytest.mark.parametrize("links", ["links", "edges"])
-    def test_node_link(self, tmp_path: Path, links: str) -> None:
-        graph = {
-            "directed": True, "multigraph": True, "graph": {},
-            "nodes": [{"id": 1, "class": "x", "label": "One"}, {"id": "two", "class": ["y", "z"], "v": float("nan")}],
-            links: [
-                {"source": 1, "target": "two", "key": 0, "verb": "sees"},
-                {"source": "two", "target": 1, "verb": "hears"},
-            ],
-        }  # fmt: skip
-        path = write(tmp_path / "g.json", json.dumps(graph))
-        export = sound(export_networkx(path, tmp_path / "out", names={"type": "class", "relation": "verb"}))
-        assert nodes(export) == {"1": ("x", "One", {"class": "x", "label": "One"}),
-                                 "two": ("y", "two", {"class": ["y", "z"], "v": None})}  # fmt: skip
-        assert export.node(0)["attributes"]["source_id"] == 1
-        assert edges(export) == [("1", "sees", "two", {"key": "0", "verb": "sees"}),
-                                 ("two", "hears", "1", {"verb": "hears"})]  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("{", "not valid JSON"),
-            ("[]", "no list of nodes"),
-            ('{"nodes": [{"name": "x"}], "links": []}', r"line 1: this node .* has no 'id'"),
-            ('{"nodes": [{"id": 1}], "links": [{"source": 1}]}', r"line 1: this edge .* has no ends"),
-            ('{"nodes": [{"id": 1}], "links": 1}', "'links' is not a list"),
-        ],
-    )
-    def test_bad_node_link(self, tmp_path: Path, text: str, message: str) -> None:
-        with pytest.raises(ExportError, match=message):
-            export_networkx(write(tmp_path / "g.json", text), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
