@@ -24,7 +24,9 @@ _TYPES = ("type", "node_type", "labels", "labelV", "category", "kind")
 _NAMES = ("name", "title")
 _LABEL = "label"  # of a node: its name as Gephi and yEd write it; its type where it has a name beside it
 _MANY_TYPES = 100  # more are no types where every second node has one of its own
-_RELATIONS = ("relation", "type", "label", "predicate", "edge_type", "key")
+_RELATIONS = ("relation", "type", "label", "predicate", "edge_type")
+_KEY = "key"  # what tells a multigraph's parallel edges apart: their relation where nothing else says it, or a number
+_COMPARED_IDS = 100_000  # of edges; keys are few, so that one occurs twice among them
 _NODE, _EDGE = "node", "edge"  # the type and the relation where nothing says one
 _MAPPED = ("type", "name", "relation")  # what an attribute can be named for
 _INTEGERS = ("int", "long", "integer")
@@ -35,6 +37,10 @@ _SHOWN = 80  # characters of a bad value in messages
 
 class _BadValue(Exception):
     """A datum that is not of its key's type."""
+
+
+class _RepeatedId(Exception):
+    """Two edges have the same id."""
 
 
 class _PropertyGraph(IdentifiedSource):
@@ -100,8 +106,15 @@ class _PropertyGraph(IdentifiedSource):
         return {**super().describe(), "warnings": [what] if many else []}
 
     def _edge(self, line: int, source: str, target: str, attributes: Mapping[str, Any]) -> EdgeRow:
-        relation = _first(attributes, self._relation_keys) or _EDGE
+        relation = _first(attributes, self._relation_keys) or (
+            _EDGE if "relation" in self._names else _by_key(attributes)
+        )
         return EdgeRow(line, source, relation, target, {key: as_cell(value) for key, value in attributes.items()})
+
+
+def _by_key(attributes: Mapping[str, Any]) -> str:
+    key = attributes.get(_KEY)
+    return key if isinstance(key, str) and key and not key.isdecimal() else _EDGE
 
 
 def _first(attributes: Mapping[str, Any], keys: Sequence[str]) -> str | None:
@@ -116,11 +129,14 @@ def _first(attributes: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 
 class GraphMLSource(_PropertyGraph):
-    """A GraphML file. Nested graphs are read as one; ports are passed over; hyperedges are refused."""
+    """A GraphML file. Nested graphs are read as one; ports are passed over; hyperedges are refused. Ids of edges that
+    occur twice are a multigraph's keys, as networkx writes them."""
 
     def __init__(self, path: Path, names: Mapping[str, str], options: Options) -> None:
         super().__init__(path, names, options)
         self._directed: bool | None = None
+        self._edge_ids: set[str] | None = set()  # of the first edges, until it is known whether they are keys
+        self._identity = "id"  # what an edge's id is called
 
     def nodes(self) -> Iterator[Node]:
         def rows() -> Iterator[tuple[int, Node]]:
@@ -130,7 +146,12 @@ class GraphMLSource(_PropertyGraph):
         yield from self._all_nodes(rows())
 
     def edges(self) -> Iterator[EdgeBlock]:
-        names = attribute_names(self._edges(self._bad.silent()))
+        try:
+            names = attribute_names(self._edges(self._bad.silent()))
+        except _RepeatedId:
+            self._identity, self._edge_ids = _KEY, None
+            names = attribute_names(self._edges(self._bad.silent()))
+        self._edge_ids = None
         yield from self._blocks_of_edges(self._edges(self._bad), names, directed=self._directed is True)
 
     def _edges(self, bad: BadRows) -> Iterator[EdgeRow]:
@@ -139,8 +160,18 @@ class GraphMLSource(_PropertyGraph):
                 raise ExportError(
                     f"{self._path}: line {line}: some edges are directed and some are not", "write two graphs"
                 )
-            identity = {"id": element.get("id")} if element.get("id") is not None else {}
+            identity = {}
+            if "id" in element.attrib:
+                identity[self._identity] = element.attrib["id"]
+                self._compare(element.attrib["id"])
             yield self._edge(line, element.get("source", ""), element.get("target", ""), {**identity, **data})
+
+    def _compare(self, identity: str) -> None:
+        """Raises _RepeatedId where an id of the first edges occurs again, unless it is known what ids are."""
+        if self._edge_ids is not None and len(self._edge_ids) < _COMPARED_IDS:
+            if identity in self._edge_ids:
+                raise _RepeatedId
+            self._edge_ids.add(identity)
 
     def _elements(self, wanted: str, bad: BadRows) -> Iterator[tuple[int, ET.Element, dict[str, Any]]]:
         """Nodes or edges with the lines where they end and their data, each forgotten once it has been read."""

@@ -236,7 +236,7 @@ def networkx(file: Path, names: dict[str, str] | None, out: Path, **options: Any
     FILE is GraphML, or node-link JSON where its name ends with .json. A node's type is its attribute type, node_type,
     labels, labelV, category or kind, its name the attribute name or title. The attribute label is its name where it has
     no other, and its type where it has a name and no other type. An edge's relation is relation, type, label,
-    predicate, edge_type or key. The first that is there counts, and all are kept as attributes.
+    predicate, edge_type, or a multigraph's key. The first that is there counts, and all are kept as attributes.
 
     \b
     Example:

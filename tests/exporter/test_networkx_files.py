@@ -265,3 +265,45 @@ class TestListOfEdges:
     def test_an_empty_one_is(self, tmp_path: Path, key: str) -> None:
         (tmp_path / "g.json").write_text(node_link(**{key: []}), encoding="utf-8")
         assert export_networkx(tmp_path / "g.json", tmp_path / "out").schema["edges"] == 0
+
+
+class TestKeysOfParallelEdges:
+    """networkx writes a multigraph's keys as `key` into JSON, and as ids of edges, which GraphML wants unique."""
+
+    @pytest.mark.parametrize(
+        ("keys", "relations"),
+        [
+            (["knows", "likes", "knows"], ["knows", "likes", "knows"]),
+            (["0", "1", "0"], ["edge"] * 3),
+            (["knows", "0", "knows"], ["knows", "edge", "knows"]),
+        ],
+    )
+    def test_json_and_graphml_say_the_same(self, tmp_path: Path, keys: list[str], relations: list[str]) -> None:
+        ends = [("a", "b"), ("a", "b"), ("b", "b")]
+        rows = list(zip(ends, keys, strict=True))
+        links = [{"source": source, "target": target, "key": key} for (source, target), key in rows]
+        graph = {"directed": True, "multigraph": True, "nodes": [{"id": "a"}, {"id": "b"}], "links": links}
+        write(tmp_path / "g.json", json.dumps(graph))
+        lines = [f'<edge source="{link["source"]}" target="{link["target"]}" id="{link["key"]}"/>' for link in links]
+        text = '<graph edgedefault="directed"><node id="a"/><node id="b"/>' + "\n".join(lines) + "</graph>"
+        write(tmp_path / "g.graphml", f"<graphml>{text}</graphml>")
+        found = [
+            edges(sound(export_networkx(tmp_path / name, tmp_path / f"{name}-out"))) for name in ("g.json", "g.graphml")
+        ]
+        expected = [
+            (source, relation, target, {"key": key})
+            for (source, target), relation, key in zip(ends, relations, keys, strict=True)
+        ]
+        assert found[0] == found[1] == sorted(expected, key=repr)
+
+    def test_numbers_as_keys_in_json(self, tmp_path: Path) -> None:
+        links = [{"source": 1, "target": 2, "key": key} for key in (0, 1)]
+        write(tmp_path / "g.json", node_link(multigraph=True, links=links))
+        found = edges(export_networkx(tmp_path / "g.json", tmp_path / "out"))
+        assert found == [("1", "edge", "2", {"key": "0"}), ("1", "edge", "2", {"key": "1"})]
+
+    def test_ids_that_differ_are_ids(self, tmp_path: Path) -> None:
+        lines = "".join(f'<edge source="a" target="a" id="e{number}"/>' for number in range(9))
+        write(tmp_path / "g.graphml", f'<graphml><graph edgedefault="directed"><node id="a"/>{lines}</graph></graphml>')
+        found = edges(export_networkx(tmp_path / "g.graphml", tmp_path / "out"))
+        assert found == [("a", "edge", "a", {"id": f"e{number}"}) for number in range(9)]
