@@ -41,11 +41,14 @@ class ParquetTable:
         try:
             with panics_held_back(pl.exceptions.PanicException):
                 yield
-        except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        except pl.exceptions.PanicException as error:
+            raise self._unreadable("its data is damaged") from error
+        except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), "damaged")
-            raise ExportError(
-                f"{self._path}: not a readable Parquet file ({reason})", "get or write the file again"
-            ) from error
+            raise self._unreadable(reason) from error
+
+    def _unreadable(self, reason: str) -> ExportError:
+        return ExportError(f"{self._path}: not a readable Parquet file ({reason})", "get or write the file again")
 
     def batches(self) -> Iterator[Batch]:
         size = self._path.stat().st_size
