@@ -42,4 +42,9 @@ def find(dataset: Dataset, root: Path) -> Place | None:
 
 def has_nodes(dataset: Dataset, processed: Path) -> bool:
     """Whether the folder `processed` holds an unpacked graph."""
-    return any((processed / folder / NODES).is_file() for folder in dataset.folders)
+    return folder_of(dataset, processed) is not None
+
+
+def folder_of(dataset: Dataset, processed: Path) -> str | None:
+    """The first of the dataset's folders below the unpacked `processed` that has nodes."""
+    return next((folder for folder in dataset.folders if (processed / folder / NODES).is_file()), None)
