@@ -53,7 +53,12 @@ class IdentifiedSource:
         return iter(())
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "inputs": list(self._inputs.values()), "skipped": dict(self._bad.skipped)}
+        return {
+            "kind": self.kind,
+            "inputs": list(self._inputs.values()),
+            "skipped": dict(self._bad.skipped),
+            "left_out": self._bad.told,
+        }
 
     @contextmanager
     def _input(self, path: Path) -> Iterator[InputFile]:

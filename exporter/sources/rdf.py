@@ -11,6 +11,7 @@ import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from exporter.options import Options
 from exporter.read import Export
 from exporter.source import EdgeBlock, Node
 from exporter.sources.rdf_spill import Spill, read_edges
+from exporter.sources.rdf_triples import read_triples
 
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -81,17 +83,8 @@ class RdfSource(IdentifiedSource):
         ox = _reader()
         blank: dict[str, str] = {}
         with self._input(path) as file:
-            triples = ox.parse(file.stream, getattr(ox.RdfFormat, _format(path)), without_named_graphs=True)
-            while True:
-                try:
-                    triple = next(triples, None)
-                except SyntaxError as error:
-                    self._bad.report(path, error.lineno or 0, f"not valid RDF ({error.msg})")
-                    continue
-                except (OSError, EOFError) as error:
-                    raise ExportError(f"cannot read {path}: {error}") from error
-                if triple is None:
-                    return
+            form = getattr(ox.RdfFormat, _format(path))
+            for triple in read_triples(ox, file, form, partial(self._bad.report, path)):
                 self._add(ox, triple, prefix, blank, spill)
 
     def _add(self, ox: Any, triple: Any, prefix: str, blank: dict[str, str], spill: Spill) -> None:
