@@ -68,7 +68,7 @@ def open_graph(
     if place.is_dir():
         graph = Graph(name, _open(place).export)
         if name in DATASETS:
-            _warn(graph, stark.is_stale(graph.export, stark.locate(name, data)), notice)
+            _warn(graph, stark.is_stale(name, graph.export, stark.locate(name, data)), notice)
         return graph
     if name == EMBEDDED:
         return Graph(name, export_embedded(place, notice))
@@ -147,7 +147,7 @@ def _listing(name: str, place: Path, data: Path) -> Listing:
         export = Export.open(place)
     except ExportError as error:
         return Listing(name, "damaged", str(place), note=str(error))
-    stale = stark.is_stale(export, stark.locate(name, data)) if name in DATASETS else ""
+    stale = stark.is_stale(name, export, stark.locate(name, data)) if name in DATASETS else ""
     return Listing(
         name,
         "stale" if stale else "exported",
@@ -166,7 +166,7 @@ def _not_exported(name: str, place: Path, data: Path) -> Listing:
         return Listing(name, "embedded", str(place), note="exported when first used")
     files = stark.locate(name, data)
     if files is not None:
-        size = sum(path.stat().st_size for path in files.files())
+        size = sum(path.stat().st_size for path in files.files(DATASETS[name]))
         return Listing(name, "downloaded", str(files.processed), bytes=size, note="exported when first used")
     note = f"{stark.size_of(name)}, downloaded when first used"
     if stark.is_offline():

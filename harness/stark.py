@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exporter import Export
-from exporter.stark import DATASETS, READER, Place, find
+from exporter import Export, ExportError
+from exporter.stark import DATASETS, READER, Place, difference, find
 from harness.errors import UserError
 
 REPOSITORY = "snap-stanford/stark"
@@ -52,19 +52,16 @@ def fetch(name: str, data: Path, notice: Notice) -> Place:
     return place
 
 
-def is_stale(export: Export, place: Place | None) -> str:
+def is_stale(name: str, export: Export, place: Place | None) -> str:
     """Why an export is not what `place` would give now, in a few words; nothing where it is."""
-    source = export.manifest["source"]
-    if source.get("reader") != READER:
+    if export.manifest["source"].get("reader") != READER:
         return "made by another version"
     if place is None:
         return ""
-    exported = {entry["file"]: entry["bytes"] for entry in source["inputs"]}
-    for path in place.files():
-        known = [size for file, size in exported.items() if path.as_posix().endswith(f"/{file}")]
-        if known and path.stat().st_size not in known:
-            return f"{path} is another file than the one it was made of"
-    return ""
+    try:
+        return difference(DATASETS[name], place, export.manifest)
+    except (ExportError, OSError) as error:
+        return f"the files beside it can't be compared with what it was made of ({error})"
 
 
 def size_of(name: str) -> str:

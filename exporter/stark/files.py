@@ -16,6 +16,7 @@ from exporter.inputs import hash_file
 from exporter.safe_pickle import load_pickle, refusing
 from exporter.source import Progress
 from exporter.stark.dataset import Dataset
+from exporter.stark.difference import sample
 from exporter.stark.places import ARCHIVE, FOLDER, NODES, folder_of
 from exporter.torch_file import Array, load_tensor
 
@@ -98,11 +99,15 @@ class ProcessedFiles:
                 yield io.BufferedReader(_Reported(opened, name, size, self._progress), _BUFFER)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Name, bytes and sha256 of the archive, or of each file that was read."""
+        """Name, bytes, sha256 and sample of the archive, or of each file that was read."""
         if self._archive is not None:
-            return [{"file": ARCHIVE, **hash_file(self.path, self._progress)}]
+            return [self._described(ARCHIVE, self.path)]
         paths = [_join(self._prefix, name) for name in dict.fromkeys(self._read)]
-        return [{"file": f"{FOLDER}/{path}", **hash_file(self.path / path, self._progress)} for path in paths]
+        return [self._described(f"{FOLDER}/{path}", self.path / path) for path in paths]
+
+    def _described(self, name: str, path: Path) -> dict[str, Any]:
+        with refusing(str(path)):
+            return {"file": name, **hash_file(path, self._progress), "sample": sample(path)}
 
 
 class _Reported(io.RawIOBase):

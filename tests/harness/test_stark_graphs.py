@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,110 @@ def test_an_export_of_other_data_than_is_here_is_stale(tmp_path: Path) -> None:
     assert done.returncode == 0, done  # it is still what runs before were made with
     assert "mag: the export is stale" in done.stderr
     assert f"remove {machine.data / 'exports' / 'mag'}" in done.stderr
+
+
+def unpack(data: Path, name: str) -> None:
+    archive = data / "skb" / name / "processed.zip"
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(archive.parent)
+    archive.unlink()
+
+
+def swap(path: Path, old: bytes, new: bytes) -> None:
+    """Other content of the same size, and the same times."""
+    times, data = path.stat(), path.read_bytes()
+    assert old in data
+    assert len(old) == len(new)
+    path.write_bytes(data.replace(old, new, 1))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+QA, SKB = "qa/mag", "skb/mag/processed"
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a split of equal size": (lambda data: swap(data / QA / "split/test.index", b"3", b"2"), "test.index is another"),
+    "a question of equal size": (
+        lambda data: swap(data / QA / "stark_qa/stark_qa.csv", b"The last?", b"The next?"),
+        "stark_qa.csv is another",
+    ),
+    "a split that has come": (
+        lambda data: (data / QA / "split/test-0.1.index").write_text("3\n", encoding="ascii"),
+        "test-0.1.index was not there",
+    ),
+    "a split that is gone": (lambda data: (data / QA / "split/val.index").unlink(), "val.index, which it was made of"),
+    "numbers of equal size": (
+        lambda data: swap(data / SKB / "edge_types.pt", b"\3", b"\2"),
+        "edge_types.pt is another",
+    ),
+    "names that have come": (
+        lambda data: (data / SKB / "node_type_dict.pkl").write_bytes(b""),
+        "node_type_dict.pkl was not there",
+    ),
+    "a file that isn't read": (lambda data: (data / SKB / "edges.pkl").write_bytes(b""), ""),
+    "the graph packed again": (lambda data: pack(data / SKB), ""),
+    "questions that are gone": (lambda data: shutil.rmtree(data / QA), ""),
+}
+
+
+def pack(folder: Path) -> None:
+    with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"processed/{path.name}")
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_makes_an_export_stale(tmp_path: Path, change: str) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    (machine.data / QA / "split/test-0.1.index").unlink()
+    unpack(machine.data, "mag")
+    place = machine.data / "exports" / "mag"
+    assert run_cli("export", "stark", "mag", str(machine.data), "--out", str(place), "--no-index").code == 0
+    assert machine.states()["mag"]["state"] == "exported"
+    alter, note = CHANGES[change]
+    alter(machine.data)
+    listing = machine.states()["mag"]
+    assert listing["state"] == ("stale" if note else "exported"), listing
+    assert note in listing["note"]
+
+
+def test_an_archive_of_equal_size_that_is_too_large_to_be_hashed(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    archive = write_tree(machine.data) / "skb/mag/processed.zip"
+    with zipfile.ZipFile(archive, "a") as packed:
+        packed.writestr("processed/notes.txt", bytes(17 * 1024 * 1024))
+        packed.writestr("processed/last.txt", b"a")
+    place = machine.data / "exports" / "mag"
+    assert run_cli("export", "stark", "mag", str(machine.data), "--out", str(place), "--no-index").code == 0
+    assert machine.states()["mag"]["state"] == "exported"
+    entries = zipfile.ZipFile(archive)
+    with entries, zipfile.ZipFile(archive.with_suffix(".new"), "w", zipfile.ZIP_DEFLATED) as other:
+        for entry in entries.infolist():
+            other.writestr(entry, b"b" if entry.filename.endswith("last.txt") else entries.read(entry))
+    assert archive.with_suffix(".new").stat().st_size == archive.stat().st_size
+    archive.with_suffix(".new").replace(archive)
+    assert "processed.zip is another" in machine.states()["mag"]["note"]
+
+
+def test_questions_that_come_after_the_graph_was_exported_without(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    shutil.move(machine.data / "qa/mag", tmp_path / "later")
+    assert machine.run("mag", "--dry-run").returncode == 2  # no questions
+    assert machine.states()["mag"]["state"] == "exported"
+    shutil.move(tmp_path / "later", machine.data / "qa/mag")
+    done = machine.run("mag", "--dry-run")
+    assert f"remove {machine.data / 'exports' / 'mag'}" in done.stderr
+    assert "was not there when it was made" in machine.states()["mag"]["note"]
+
+
+def test_questions_of_ones_own_are_no_reason(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    (tmp_path / "mine.csv").write_text('id,query,answer_ids\nq,What?,"[4]"\n', encoding="utf-8")
+    words = ("stark", "mag", str(machine.data), "--queries", str(tmp_path / "mine.csv"))
+    assert run_cli("export", *words, "--out", str(machine.data / "exports" / "mag"), "--no-index").code == 0
+    assert machine.states()["mag"]["state"] == "exported"
 
 
 def test_two_that_want_the_same_export_make_it_once(tmp_path: Path) -> None:
