@@ -49,7 +49,7 @@ def _is_other(path: Path, then: Mapping[str, Any]) -> bool:
     if size != then["bytes"]:
         return True
     if size <= _SMALL:
-        return hash_file(path)["sha256"] != then["sha256"]
+        return bool(hash_file(path)["sha256"] != then["sha256"])
     return bool("sample" in then and sample(path) != then["sample"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -67,10 +66,19 @@ class ProcessedFiles:
         with self._open(name) as file:
             if self._archive is None:
                 return load_tensor(file, self._called(name))
-            with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as copy:
-                with refusing(self._called(name)):
-                    shutil.copyfileobj(file, copy, _BUFFER)
+            with tempfile.TemporaryFile(dir=self._scratch) as copy:
+                for chunk in self._chunks(file, name):
+                    copy.write(chunk)  # what fails here is no fault of the archive
+                copy.flush()
                 return load_tensor(copy, self._called(name))
+
+    def _chunks(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        with refusing(self._called(name)):
+            chunk = file.read(_BUFFER)
+        while chunk:
+            yield chunk
+            with refusing(self._called(name)):
+                chunk = file.read(_BUFFER)
 
     def refused(self, what: str) -> ExportError:
         """The error where what was read is not what it should be."""
