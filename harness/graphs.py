@@ -6,12 +6,13 @@ The data directory holds `exports/<name>`. It may be shared and read-only once t
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter import Export, ExportError, Progress, check_files, export_stark
+from exporter import Export, ExportError, Progress, UnwritableError, check_files, export_stark
 from exporter.stark import DATASETS
 from harness import stark
 from harness.errors import UserError
@@ -128,6 +129,9 @@ def _export_stark(
     notice(f"exporting {name} from {files.processed} to {place}")
     try:
         return export_stark(name, files, place, reuse=True, index=True, progress=progress)
+    except UnwritableError as error:
+        command = shlex.join(["harness", "export", "stark", name, "--data-dir", str(data), "--out", name])
+        raise UserError(str(error), f"`{command}` exports it to a folder here; then give --graph ./{name}") from None
     except ExportError as error:
         raise UserError(str(error), error.hint) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -378,6 +379,23 @@ def test_two_that_want_the_same_export_make_it_once(tmp_path: Path) -> None:
     assert [path.name for path in (machine.data / "exports").iterdir()] == ["amazon"]
 
 
+def test_data_that_the_export_can_not_be_put_beside(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "my machine", NOWHERE)
+    write_tree(machine.data)
+    (machine.data / "exports").write_bytes(b"")  # no folder can be made there, not by root either
+    done = machine.run("mag", "--dry-run")
+    assert done.returncode == 2, done
+    error, hint = done.stderr.splitlines()[-2:]
+    assert error == f"error: cannot write {machine.data}/exports/mag: Not a directory"
+    command = hint.split("`")[1]
+    assert hint.endswith("; then give --graph ./mag")
+    words = shlex.split(command)
+    assert words[0] == "harness"
+    assert machine.harness(*words[1:]).returncode == 0
+    done = machine.run("./mag", "--dry-run")
+    assert done.returncode == 0, done
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_shared_data_directory_without_the_export_that_can_not_be_written(tmp_path: Path) -> None:
     machine = Machine(tmp_path, NOWHERE)
@@ -387,5 +405,6 @@ def test_a_shared_data_directory_without_the_export_that_can_not_be_written(tmp_
         done = machine.run("mag", "--dry-run")
         assert done.returncode == 2
         assert "cannot write" in done.stderr
+        assert "`harness export stark mag --data-dir" in done.stderr
     finally:
         machine.data.chmod(0o755)
