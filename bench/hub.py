@@ -31,6 +31,7 @@ class Hub:
     """A graph whose node 0 is joined with all others."""
 
     node_types: Sequence[str] = ("paper",)
+    left_out = 0
     relations: Sequence[str] = ("cites",)
 
     def __init__(self, neighbors: int) -> None:

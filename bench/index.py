@@ -45,6 +45,7 @@ class Made:
     """A graph of `nodes` nodes and about `edges` edges, four relations."""
 
     node_types: Sequence[str] = ("paper",)
+    left_out = 0
     relations: Sequence[str] = tuple(f"relation {number}" for number in range(RELATIONS))
 
     def __init__(self, nodes: int, edges: int) -> None:

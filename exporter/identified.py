@@ -46,6 +46,10 @@ class IdentifiedSource:
         self._ids: dict[str, int] = {}
         self._inputs: dict[Path, dict[str, Any]] = {}
 
+    @property
+    def left_out(self) -> int:
+        return self._bad.skipped.total()
+
     def node_id(self, source_id: str) -> int | None:
         return self._ids.get(source_id)
 

@@ -62,6 +62,10 @@ class Source(Protocol):
     def edges(self) -> Iterator[EdgeBlock]:
         """Every edge, in the source's order within each relation."""
 
+    @property
+    def left_out(self) -> int:
+        """How many bad rows have been left out so far."""
+
     def node_id(self, source_id: str) -> int | None:
         """The node id of a source's own id, for questions; None if there is no such node."""
 

@@ -64,7 +64,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
     edges = EdgeFiles(files, nodes.type_ids, source.relations)
     for block in source.edges():
         edges.add(block)
-    edges.finish()
+    edges.finish(source.left_out)
     schema: dict[str, Any] = {
         "format": FORMAT,
         "nodes": nodes.count,
@@ -88,7 +88,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
     manifest = {
         "format": FORMAT,
         "name": name,
-        "source": source.describe(),
+        "source": _described(source, edges),
         "nodes": nodes.count,
         "edges": edges.count,
         "relations": edges.source_rows(),
@@ -99,6 +99,13 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
         "made_by": {"kgshell": _version(), "python": platform.python_version()},
     }
     _written(folder / MANIFEST, pretty(manifest))
+
+
+def _described(source: Source, edges: EdgeFiles) -> dict[str, Any]:
+    described = source.describe()
+    if edges.warnings:
+        described["warnings"] = [*described.get("warnings", ()), *edges.warnings]
+    return described
 
 
 def _index(folder: Path, progress: Progress | None) -> None:

@@ -59,6 +59,10 @@ class StarkSource:
             raise self._files.refused(f"{file} has a name that is no text, empty or there twice")
         return ordered
 
+    @property
+    def left_out(self) -> int:
+        return 0
+
     def node_id(self, source_id: str) -> int | None:
         known = source_id.isascii() and source_id.isdecimal() and self._is_node(int(source_id))
         return int(source_id) if known else None
