@@ -50,16 +50,17 @@ def kind_of(path: Path, allowed: Sequence[str]) -> str:
 class BadRows:
     """What to do with a bad row: stop with an error, or skip it and count. The first of each file are told of."""
 
-    def __init__(self, policy: OnBadRow) -> None:
+    def __init__(self, policy: OnBadRow, instead: str = "leave out bad rows with --skip-bad-rows") -> None:
+        """`instead` is what a person can do who won't correct a row."""
         self.policy = policy
+        self._instead = instead
         self.skipped: Counter[str] = Counter()
         self.told: list[dict[str, Any]] = []  # file, line, why
 
-    def report(self, path: Path, line: int, what: str) -> None:
+    def report(self, path: Path, line: int, what: str, hint: str = "correct the row") -> None:
         """Raise ExportError that names file and line, or count the row as skipped."""
         if self.policy == "stop":
-            hint = "correct the row, or leave out bad rows with --skip-bad-rows"
-            raise ExportError(f"{path}: line {line}: {what}", hint)
+            raise ExportError(f"{path}: line {line}: {what}", f"{hint}, or {self._instead}")
         self.skipped[path.name] += 1
         if self.skipped[path.name] <= _TOLD_OF:
             self.told.append({"file": path.name, "line": line, "why": what[:_TOLD]})
@@ -67,6 +68,11 @@ class BadRows:
     def silent(self) -> BadRows:
         """For a first pass over rows that will be read again: bad ones are passed over, whatever the policy."""
         return BadRows("skip")
+
+
+def bad_questions() -> BadRows:
+    """For files of questions where no flag leaves rows out."""
+    return BadRows("stop", "remove it from the file")
 
 
 @dataclass(frozen=True, slots=True)

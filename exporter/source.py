@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,12 +67,12 @@ class Source(Protocol):
     def left_out(self) -> int:
         """How many bad rows have been left out so far."""
 
-    def node_id(self, source_id: str) -> int | None:
-        """The node id of a source's own id, for questions; None if there is no such node."""
-
     def questions(self) -> Iterator[dict[str, Any]]:
         """The questions that come with the source: `id`, `query`, `answer_ids` (node ids), `split`, and what else it
         says of them."""
+
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        """The questions of a file, whose answers are ids in the source's own terms, likewise."""
 
     def describe(self) -> dict[str, Any]:
         """What the manifest says of the source once all is read: kind, input files with their hashes, rows skipped."""

@@ -16,7 +16,7 @@ from exporter.errors import ExportError
 from exporter.folder import HashedFile, make_readable, new_folder
 from exporter.layout import DATA_FORMAT, FILES, FORMAT, MANIFEST, QUERIES, SCHEMA, pretty
 from exporter.node_files import NodeFiles, encode
-from exporter.questions import counts, mapped_questions
+from exporter.questions import counts
 from exporter.read import Export
 from exporter.source import Progress, Source
 
@@ -79,7 +79,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
 
     canary = f"canary-{secrets.token_hex(16)}"
     (folder / QUERIES).parent.mkdir()
-    asked = source.questions() if queries is None else mapped_questions(queries, source.node_id)
+    asked = source.questions() if queries is None else source.questions_of(queries)
     questions = [{**question, "canary": canary} for question in asked]
     if questions:
         lines = b"".join(map(encode, questions))

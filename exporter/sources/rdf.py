@@ -51,6 +51,7 @@ class RdfSource(IdentifiedSource):
     """
 
     kind = "rdf"
+    ids = "IRIs, or _: and the label of a blank node"
 
     def __init__(self, paths: Sequence[Path], scratch: Path, options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)

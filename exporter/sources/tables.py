@@ -29,6 +29,7 @@ class TablesSource(IdentifiedSource):
     """
 
     kind = "tables"
+    ids = "ids of the node table"
 
     def __init__(
         self,

@@ -13,6 +13,8 @@ import numpy as np
 from exporter.counted import counted
 from exporter.edge_arrays import ascending
 from exporter.plain import check_size
+from exporter.questions import mapped_questions
+from exporter.rows import bad_questions
 from exporter.source import EdgeBlock, Node, Progress
 from exporter.stark.dataset import Dataset, text_of
 from exporter.stark.files import ProcessedFiles
@@ -63,7 +65,7 @@ class StarkSource:
     def left_out(self) -> int:
         return 0
 
-    def node_id(self, source_id: str) -> int | None:
+    def _node_id(self, source_id: str) -> int | None:
         known = source_id.isascii() and source_id.isdecimal() and self._is_node(int(source_id))
         return int(source_id) if known else None
 
@@ -152,6 +154,9 @@ class StarkSource:
                 self._compare(f"questions in split {split}", count, expected.splits[split])
         if self._questions.without_split:
             self._warnings.append(f"{counted(self._questions.without_split, 'question')} in no split")
+
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        return mapped_questions(path, self._node_id, bad_questions(), "STaRK's node ids")
 
     def _compare(self, what: str, found: int, published: int) -> None:
         if found != published:
