@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 Progress = Callable[[str, int, int], None]
 """Called as `progress(stage, done, total)`, both in bytes; total is 0 where it isn't known."""
 
+Turn = Callable[[bool], None]
+"""Called with False where another process makes the same export at the moment, and with True when it is our turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

@@ -18,7 +18,7 @@ from exporter.layout import DATA_FORMAT, FILES, FORMAT, MANIFEST, QUERIES, SCHEM
 from exporter.node_files import NodeFiles, encode
 from exporter.questions import counts
 from exporter.read import Export
-from exporter.source import Progress, Source
+from exporter.source import Progress, Source, Turn
 
 
 def write_export(
@@ -31,6 +31,7 @@ def write_export(
     reuse: bool = False,
     index: bool = False,
     progress: Progress | None = None,
+    turn: Turn | None = None,
 ) -> Export:
     """Write `source` into the new folder `out`; see `export_tables` for the arguments.
 
@@ -43,9 +44,13 @@ def write_export(
     def waiting() -> None:
         if progress is not None:
             progress(f"waiting for another process that makes {out}", 0, 0)
+        if turn is not None:
+            turn(False)
 
     with new_folder(out, waiting) as folder:
         if folder is not None:
+            if turn is not None:
+                turn(True)
             _fill(folder, source, queries, candidates, name or out.name)
             if index:
                 _index(folder, progress)

@@ -16,7 +16,7 @@ from exporter import Export, ExportError, Progress, UnwritableError, check_files
 from exporter.stark import DATASETS
 from harness import stark
 from harness.errors import UserError
-from harness.exports import EMBEDDED, data_directory, export_embedded, is_export
+from harness.exports import EMBEDDED, data_directory, export_embedded, is_export, waiting_for
 from harness.suggest import hint
 
 __all__ = ["Graph", "Listing", "data_directory", "graph_names", "list_graphs", "open_graph", "verify"]
@@ -126,9 +126,12 @@ def _export_stark(
             f"harness run downloads it ({stark.size_of(name)}), a dry run doesn't",
         )
     files = stark.fetch(name, data, notice)
-    notice(f"exporting {name} from {files.processed} to {place}")
+
+    def turn(ours: bool) -> None:
+        notice(f"exporting {name} from {files.processed} to {place}" if ours else waiting_for(place))
+
     try:
-        return export_stark(name, files, place, reuse=True, index=True, progress=progress)
+        return export_stark(name, files, place, reuse=True, index=True, progress=progress, turn=turn)
     except UnwritableError as error:
         command = shlex.join(["harness", "export", "stark", name, "--data-dir", str(data), "--out", name])
         raise UserError(str(error), f"`{command}` exports it to a folder here; then give --graph ./{name}") from None

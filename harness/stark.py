@@ -43,10 +43,13 @@ def fetch(name: str, data: Path, notice: Notice) -> Place:
         raise UserError(
             f"graph '{name}' is not on this machine, and HF_HUB_OFFLINE forbids to download it", _by_hand(name, data)
         )
-    notice(f"downloading {name} ({size_of(name)}) from {_endpoint()}, {REPOSITORY} at {REVISION[:7]}")
     from harness.hub import Repository  # noqa: PLC0415 - half a second to import
 
-    Repository(REPOSITORY, REVISION).download(data / _FOLDER, _needed(name), _optional(name))
+    def turn(ours: bool) -> None:
+        what = f"{name} ({size_of(name)}) from {_endpoint()}, {REPOSITORY} at {REVISION[:7]}"
+        notice(f"downloading {what}" if ours else f"waiting for another process that downloads to {data / _FOLDER}")
+
+    Repository(REPOSITORY, REVISION).download(data / _FOLDER, _needed(name), _optional(name), turn)
     place = find(DATASETS[name], data / _FOLDER)
     assert place is not None
     return place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
@@ -237,6 +238,33 @@ def test_a_repository_without_the_optional_files(tmp_path: Path) -> None:
     assert splits == {"train": 1, "val": 1, "test": 2}
 
 
+def test_two_that_want_the_same_download(machine: Machine, hub: Hub) -> None:
+    both = [machine.start("export", "stark", "amazon", "--no-index", "--out", f"out{n}") for n in range(2)]
+    said = []
+    for process in both:
+        output, errors = process.communicate()
+        assert process.returncode == 0, (output, errors)
+        said.append(errors)
+    assert sum("downloading amazon (" in errors for errors in said) == 1
+    assert hub.downloads("processed.zip") == [None]
+
+
+def test_the_one_that_waits_says_so(tmp_path: Path) -> None:
+    """The locks of an export and of a download are held here."""
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    (machine.data / "exports").mkdir()
+    with (machine.data / "exports" / ".mag.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = machine.start("run", "--graph", "mag", "--mode", "files", "--model", machine.script(), "--dry-run")
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"waiting for another process that exports to {machine.data}/exports/mag\n"
+        (machine.data / "exports" / ".mag.lock").unlink()
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert errors.startswith("exporting mag from ")
+
+
 @pytest.mark.parametrize("where", [".", "stark"])
 def test_data_in_the_data_directory_is_used_without_any_network(tmp_path: Path, where: str) -> None:
     machine = Machine(tmp_path, NOWHERE)
@@ -373,9 +401,12 @@ def test_two_that_want_the_same_export_make_it_once(tmp_path: Path) -> None:
     write_tree(machine.data)
     flags = ("--mode", "files", "--model", machine.script(), "--dry-run")
     both = [machine.start("run", "--graph", "amazon", *flags) for _ in range(2)]
+    said = []
     for process in both:
         output, errors = process.communicate()
         assert process.returncode == 0, (output, errors)
+        said.append(errors)
+    assert sum("exporting amazon from" in errors for errors in said) == 1
     assert [path.name for path in (machine.data / "exports").iterdir()] == ["amazon"]
 
 
