@@ -19,6 +19,8 @@ import numpy as np
 
 from bench.index import texts
 from exporter.index import Index
+from exporter.questions import mapped_questions
+from exporter.rows import bad_questions
 from exporter.source import EdgeBlock, Node
 from exporter.write import write_export
 from harness.tools.graph import Graph
@@ -31,6 +33,7 @@ class Hub:
     """A graph whose node 0 is joined with all others."""
 
     node_types: Sequence[str] = ("paper",)
+    left_out = 0
     relations: Sequence[str] = ("cites",)
 
     def __init__(self, neighbors: int) -> None:
@@ -48,13 +51,13 @@ class Hub:
         others = np.arange(1, self._neighbors + 1, dtype=np.int64)
         yield EdgeBlock("cites", np.zeros_like(others), others)
 
-    def node_id(self, source_id: str) -> int | None:
-        """The sources' ids are ours."""
-        return int(source_id)
-
     def questions(self) -> Iterator[dict[str, Any]]:
         """None."""
         return iter(())
+
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        """The sources' ids are ours."""
+        return mapped_questions(path, int, bad_questions(), "node ids")
 
     def describe(self) -> dict[str, Any]:
         """For the manifest."""

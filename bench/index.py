@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 
 from exporter import Export
 from exporter.index import Adjacency, Index
+from exporter.questions import mapped_questions
+from exporter.rows import bad_questions
 from exporter.source import EdgeBlock, Node
 from exporter.write import write_export
 
@@ -45,6 +47,7 @@ class Made:
     """A graph of `nodes` nodes and about `edges` edges, four relations."""
 
     node_types: Sequence[str] = ("paper",)
+    left_out = 0
     relations: Sequence[str] = tuple(f"relation {number}" for number in range(RELATIONS))
 
     def __init__(self, nodes: int, edges: int) -> None:
@@ -62,11 +65,11 @@ class Made:
             targets = (chance.zipf(1.5, count) * 97) % self._nodes
             yield EdgeBlock(self.relations[start // BLOCK % RELATIONS], sources, targets)
 
-    def node_id(self, source_id: str) -> int | None:
-        return int(source_id)
-
     def questions(self) -> Iterator[dict[str, Any]]:
         return iter(())
+
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        return mapped_questions(path, int, bad_questions(), "node ids")
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "made for a benchmark"}

@@ -2,7 +2,7 @@
 
 from exporter.documents import document_maker
 from exporter.embedded import BiogoSources, biogo_sources
-from exporter.errors import ExportError
+from exporter.errors import ExportError, UnwritableError
 from exporter.fault import Fault
 from exporter.options import Options
 from exporter.questions import read_questions
@@ -27,6 +27,7 @@ __all__ = [
     "Fault",
     "Options",
     "Progress",
+    "UnwritableError",
     "biogo_sources",
     "check",
     "check_files",

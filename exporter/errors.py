@@ -1,4 +1,4 @@
-"""The one error this package raises on purpose."""
+"""The errors that this package raises on purpose."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class ExportError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class UnwritableError(ExportError):
+    """A folder that can't be written, or that lies on a full disk."""

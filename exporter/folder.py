@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from exporter.errors import ExportError
+from exporter.errors import UnwritableError
 
 _FLUSH_BYTES = 1024 * 1024
 
@@ -72,8 +72,8 @@ def new_folder(
     """A hidden folder beside `out` to build in; becomes `out` at the end of the block, vanishes where it raises.
 
     Processes that make the same folder take turns: `waiting` is called when there is one ahead. Yields None where
-    `out` is there when the turn comes and is `sound`; one that isn't gives way. Raises ExportError where the place
-    can't be written or is out of space.
+    `out` is there when the turn comes and is `sound`; one that isn't gives way. Raises UnwritableError where the
+    place can't be written or is out of space.
     """
     try:
         with _made_parents(out), _lock(out.with_name(f".{out.name}.lock"), waiting):
@@ -98,11 +98,11 @@ def new_folder(
         raise _explained(error, out) from error
 
 
-def _explained(error: OSError, out: Path) -> ExportError:
+def _explained(error: OSError, out: Path) -> UnwritableError:
     reason = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return ExportError(f"cannot write {out}: {reason}", "free some space, or choose another place")
-    return ExportError(f"cannot write {out}: {reason}", "choose a place that you may write to")
+        return UnwritableError(f"cannot write {out}: {reason}", "free some space, or choose another place")
+    return UnwritableError(f"cannot write {out}: {reason}", "choose a place that you may write to")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from exporter.errors import ExportError
 from exporter.inputs import InputFile, hash_file
+from exporter.questions import mapped_questions
 from exporter.rows import BadRows, Batch, OnBadRow, Table, open_table
 from exporter.source import EdgeBlock, Node, Progress
 
@@ -37,6 +38,7 @@ class IdentifiedSource:
     """
 
     kind = ""  # what the manifest calls it
+    ids = "ids of nodes"  # what questions name their answers by
     node_types: Sequence[str] = ()
     relations: Sequence[str] = ()
 
@@ -46,14 +48,23 @@ class IdentifiedSource:
         self._ids: dict[str, int] = {}
         self._inputs: dict[Path, dict[str, Any]] = {}
 
-    def node_id(self, source_id: str) -> int | None:
-        return self._ids.get(source_id)
+    @property
+    def left_out(self) -> int:
+        return self._bad.skipped.total()
 
     def questions(self) -> Iterator[dict[str, Any]]:
         return iter(())
 
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        return mapped_questions(path, self._ids.get, self._bad, self.ids)
+
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "inputs": list(self._inputs.values()), "skipped": dict(self._bad.skipped)}
+        return {
+            "kind": self.kind,
+            "inputs": list(self._inputs.values()),
+            "skipped": dict(self._bad.skipped),
+            "left_out": self._bad.told,
+        }
 
     @contextmanager
     def _input(self, path: Path) -> Iterator[InputFile]:

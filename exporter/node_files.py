@@ -7,6 +7,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from exporter.array_files import write_array
 from exporter.edge_blocks import TypeIds
 from exporter.errors import ExportError
 from exporter.folder import HashedFile
@@ -192,5 +194,5 @@ class NodeFiles:
 def _saved(path: Path, values: NDArray[Any]) -> dict[str, int | str]:
     path.parent.mkdir(exist_ok=True)
     file = HashedFile(path)
-    file.write_by(lambda opened: np.save(opened, values))
+    file.write_by(partial(write_array, values))
     return file.finish()

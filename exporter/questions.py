@@ -12,23 +12,25 @@ from typing import Any
 
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
-from exporter.rows import BadRows, json_rows, kind_of, open_table
+from exporter.rows import BadRows, bad_questions, json_rows, kind_of, open_table
 
 SPLITS = ("train", "val", "test", "test-0.1", "human")
 _NEEDED = ("id", "query")
 _KNOWN = (*_NEEDED, "answer_ids", "split")
 
 
-def read_questions(path: Path, opened: InputFile | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_questions(
+    path: Path, opened: InputFile | None = None, bad: BadRows | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line, question): `id` and `query` (texts), `answer_ids` (texts), `split` ("" where it has none), and what
     else the file has.
 
     In CSV and TSV `answer_ids` is a JSON or Python list, or a single id. Raises ExportError that names the line: a
     field that is missing or misspelt, a text that is empty, an id that occurs twice, an empty file. `opened` is `path`
-    where the caller wants to describe what was read.
+    where the caller wants to describe what was read, `bad` says what becomes of such lines where they need not stop.
     """
     kind = kind_of(path, ("jsonl", "csv", "tsv"))
-    bad = BadRows("stop")
+    bad = bad or bad_questions()
     seen: set[str] = set()
     with opened or InputFile(path) as file:
         for line, row in json_rows(file, bad) if kind == "jsonl" else _table_rows(file, kind, bad):
@@ -37,9 +39,10 @@ def read_questions(path: Path, opened: InputFile | None = None) -> Iterator[tupl
                 problem = f"duplicate question id '{question['id']}'"
             if problem:
                 bad.report(path, line, problem)
+                continue
             seen.add(question["id"])
             yield line, question
-    if not seen:
+    if not seen and not bad.skipped[path.name]:
         raise ExportError(f"{path}: no questions", "it needs at least one")
 
 
@@ -113,20 +116,21 @@ def _listed(text: str) -> Any:
     return text
 
 
-def mapped_questions(path: Path, node_id: Callable[[str], int | None]) -> Iterator[dict[str, Any]]:
-    """Questions with gold in node ids, as the export keeps them. Raises ExportError for an answer that the graph
-    doesn't have."""
-    for line, question in read_questions(path):
-        gold = []
-        for source_id in question["answer_ids"]:
-            found = node_id(source_id)
-            if found is None:
-                raise ExportError(
-                    f"{path}: line {line}: answer '{source_id}' of question '{question['id']}' is not in the graph",
-                    "answer_ids are ids of the node table",
-                )
-            gold.append(found)
-        yield {**question, "answer_ids": gold}
+def mapped_questions(
+    path: Path, node_id: Callable[[str], int | None], bad: BadRows, ids: str
+) -> Iterator[dict[str, Any]]:
+    """Questions with gold in node ids, as the export keeps them; an answer that the graph doesn't have makes a bad row.
+
+    `ids` says what the ids of nodes are in the source.
+    """
+    for line, question in read_questions(path, bad=bad):
+        gold = {source_id: node_id(source_id) for source_id in question["answer_ids"]}
+        unknown = next((source_id for source_id, found in gold.items() if found is None), None)
+        if unknown is None:
+            yield {**question, "answer_ids": list(gold.values())}
+        else:
+            what = f"answer '{unknown}' of question '{question['id']}' is not in the graph"
+            bad.report(path, line, what, f"answer_ids are {ids}")
 
 
 def counts(questions: list[dict[str, Any]]) -> dict[str, Any]:

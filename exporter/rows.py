@@ -21,6 +21,7 @@ import orjson
 from exporter import tsv
 from exporter.counted import counted
 from exporter.csv_blocks import columns
+from exporter.csv_lines import CsvLines
 from exporter.errors import ExportError
 from exporter.inputs import InputFile
 from exporter.tsv_quotes import quotes_cells, stand_around
@@ -30,6 +31,7 @@ MAX_DEPTH = 200  # of nested JSON; orjson writes 254 levels at most
 _KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
+_TOLD_OF, _TOLD = 10, 300  # bad rows of a file that are told of, characters of what is told
 _DIGITS_ONLY = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _LONG_INTEGER = b"0" * 19  # orjson reads integers beyond 64 bits as floats
 
@@ -51,22 +53,31 @@ def kind_of(path: Path, allowed: Sequence[str]) -> str:
 
 
 class BadRows:
-    """What to do with a bad row: stop with an error, or skip it and count."""
+    """What to do with a bad row: stop with an error, or skip it and count. The first of each file are told of."""
 
-    def __init__(self, policy: OnBadRow) -> None:
+    def __init__(self, policy: OnBadRow, instead: str = "leave out bad rows with --skip-bad-rows") -> None:
+        """`instead` is what a person can do who won't correct a row."""
         self.policy = policy
+        self._instead = instead
         self.skipped: Counter[str] = Counter()
+        self.told: list[dict[str, Any]] = []  # file, line, why
 
-    def report(self, path: Path, line: int, what: str) -> None:
+    def report(self, path: Path, line: int, what: str, hint: str = "correct the row") -> None:
         """Raise ExportError that names file and line, or count the row as skipped."""
         if self.policy == "stop":
-            hint = "correct the row, or leave out bad rows with --skip-bad-rows"
-            raise ExportError(f"{path}: line {line}: {what}", hint)
+            raise ExportError(f"{path}: line {line}: {what}", f"{hint}, or {self._instead}")
         self.skipped[path.name] += 1
+        if self.skipped[path.name] <= _TOLD_OF:
+            self.told.append({"file": path.name, "line": line, "why": what[:_TOLD]})
 
     def silent(self) -> BadRows:
         """For a first pass over rows that will be read again: bad ones are passed over, whatever the policy."""
         return BadRows("skip")
+
+
+def bad_questions() -> BadRows:
+    """For files of questions where no flag leaves rows out."""
+    return BadRows("stop", "remove it from the file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,9 @@ class CsvTable:
     """Comma-separated rows with quoting; a cell may hold line feeds. `names` stand for a header that isn't there,
     `blocks` for the file's where some have been read: the next one begins with line `line`.
 
-    A block that is regular is read at once; any other row by row, and up to the end of its last row.
+    A block that is regular is read at once; any other row by row, and up to the end of its last row. Where bad rows are
+    skipped, reading goes on at the line behind the one in which a bad row begins, since a quote that is never closed
+    swallows rows that are good.
     """
 
     def __init__(
@@ -177,71 +190,75 @@ class CsvTable:
         self._bad = bad
         self._delimiter = delimiter
         self._blocks = file.blocks() if blocks is None else blocks
-        self._pending: list[str] = []  # lines that are due, the next one last
-        self._line = line - 1  # lines handed to the csv module, or read at once
+        self._lines = CsvLines(self._more, again=bad.policy == "skip")
+        self._lines.line = line - 1
         csv.field_size_limit(2**31 - 1)  # its default refuses cells beyond 128 kB
         if names is None:
-            self._take(next(self._blocks, b""))
-            names = self._next(csv.reader(self._lines(), strict=True, delimiter=delimiter)) or []
+            names = self._header()
         self.names = names
         if not self.names:
             raise _empty(file.path)
 
-    def _take(self, block: bytes) -> None:
-        lines = decode(block, self._file.path, self._line + 1).split("\n")
-        lines.pop()  # what follows the last line feed
-        self._pending = [line + "\n" for line in reversed(lines)]
+    def _more(self) -> str | None:
+        """The next block, for a row that goes on in it."""
+        block = next(self._blocks, None)
+        return None if block is None else decode(block, self._file.path, self._lines.line + 1)
 
-    def _lines(self) -> Iterator[str]:
-        """Lines for the csv module: those that are due, and more only where a row goes on behind them."""
-        while True:
-            while self._pending:
-                self._line += 1
-                yield self._pending.pop()
-            block = next(self._blocks, None)
-            if block is None:
-                return
-            self._take(block)
+    def _reader(self) -> Iterator[list[str]]:
+        return csv.reader(iter(self._lines), strict=True, delimiter=self._delimiter)
 
-    def _next(self, rows: Iterator[list[str]]) -> list[str] | None:
-        """The next row; None at the end. A row that the csv module refuses is reported and read as an empty one."""
-        start = self._line + 1
+    def _header(self) -> list[str]:
         try:
-            return next(rows, None)
+            return next(self._reader(), [])
         except csv.Error as error:
-            self._bad.report(self._file.path, start, f"not valid CSV ({error})")
-            return []
+            raise ExportError(
+                f"{self._file.path}: line 1: not valid CSV ({error})", "the names of the columns must stand there"
+            ) from error
 
     def batches(self) -> Iterator[Batch]:
-        if self._pending:  # behind the header
-            block = "".join(reversed(self._pending)).encode()
-            self._pending = []
-            yield self._batch(block)
+        behind_header = self._lines.take().encode()
+        if behind_header:
+            yield self._batch(behind_header)
         for block in self._blocks:
             yield self._batch(block)
 
     def _batch(self, block: bytes) -> Batch:
-        decode(block, self._file.path, self._line + 1)
+        line = self._lines.line + 1
+        text = decode(block, self._file.path, line)
         cells = columns(block, len(self.names), self._delimiter)
         if cells is None:
-            self._take(block)
+            self._lines.add(text)
             return self._by_row()
-        first, self._line = self._line + 1, self._line + block.count(b"\n")
-        return Batch(range(first, self._line + 1), cells)
+        self._lines.line += block.count(b"\n")
+        return Batch(range(line, self._lines.line + 1), cells)
 
     def _by_row(self) -> Batch:
         lines: list[int] = []
         rows: list[list[str]] = []
-        coming = csv.reader(self._lines(), strict=True, delimiter=self._delimiter)
-        while self._pending:
-            start = self._line + 1
-            row = self._next(coming) or []
+        coming = self._reader()
+        while self._lines:
+            start = self._lines.begin()
+            try:
+                row = next(coming, [])
+            except csv.Error as error:
+                self._bad.report(self._file.path, start, f"not valid CSV ({error})")
+                self._lines.back()
+                coming = self._reader()
+                continue
             if len(row) == len(self.names):
                 lines.append(start)
                 rows.append(row)
             elif row:
                 self._bad.report(self._file.path, start, _ragged(len(row), len(self.names)))
+                if self._swallowed_a_row():
+                    self._lines.back()
+                    coming = self._reader()
         return _transposed(lines, rows, len(self.names))
+
+    def _swallowed_a_row(self) -> bool:
+        """Whether the second line of the row that was read is a row itself, and no end of a cell."""
+        second = "".join(self._lines.row[1:2]).encode()
+        return bool(second) and columns(second, len(self.names), self._delimiter) is not None
 
 
 def _ragged(found: int, expected: int) -> str:

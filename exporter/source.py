@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 
 Progress = Callable[[str, int, int], None]
 """Called as `progress(stage, done, total)`, both in bytes; total is 0 where it isn't known."""
+
+Turn = Callable[[bool], None]
+"""Called with False where another process makes the same export at the moment, and with True when it is our turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,16 @@ class Source(Protocol):
     def edges(self) -> Iterator[EdgeBlock]:
         """Every edge, in the source's order within each relation."""
 
-    def node_id(self, source_id: str) -> int | None:
-        """The node id of a source's own id, for questions; None if there is no such node."""
+    @property
+    def left_out(self) -> int:
+        """How many bad rows have been left out so far."""
 
     def questions(self) -> Iterator[dict[str, Any]]:
         """The questions that come with the source: `id`, `query`, `answer_ids` (node ids), `split`, and what else it
         says of them."""
+
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        """The questions of a file, whose answers are ids in the source's own terms, likewise."""
 
     def describe(self) -> dict[str, Any]:
         """What the manifest says of the source once all is read: kind, input files with their hashes, rows skipped."""

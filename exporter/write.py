@@ -16,9 +16,9 @@ from exporter.errors import ExportError
 from exporter.folder import HashedFile, make_readable, new_folder
 from exporter.layout import DATA_FORMAT, FILES, FORMAT, MANIFEST, QUERIES, SCHEMA, pretty
 from exporter.node_files import NodeFiles, encode
-from exporter.questions import counts, mapped_questions
+from exporter.questions import counts
 from exporter.read import Export
-from exporter.source import Progress, Source
+from exporter.source import Progress, Source, Turn
 
 
 def write_export(
@@ -31,6 +31,7 @@ def write_export(
     reuse: bool = False,
     index: bool = False,
     progress: Progress | None = None,
+    turn: Turn | None = None,
 ) -> Export:
     """Write `source` into the new folder `out`; see `export_tables` for the arguments.
 
@@ -43,9 +44,13 @@ def write_export(
     def waiting() -> None:
         if progress is not None:
             progress(f"waiting for another process that makes {out}", 0, 0)
+        if turn is not None:
+            turn(False)
 
     with new_folder(out, waiting) as folder:
         if folder is not None:
+            if turn is not None:
+                turn(True)
             _fill(folder, source, queries, candidates, name or out.name)
             if index:
                 _index(folder, progress)
@@ -64,7 +69,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
     edges = EdgeFiles(files, nodes.type_ids, source.relations)
     for block in source.edges():
         edges.add(block)
-    edges.finish()
+    edges.finish(source.left_out)
     schema: dict[str, Any] = {
         "format": FORMAT,
         "nodes": nodes.count,
@@ -79,7 +84,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
 
     canary = f"canary-{secrets.token_hex(16)}"
     (folder / QUERIES).parent.mkdir()
-    asked = source.questions() if queries is None else mapped_questions(queries, source.node_id)
+    asked = source.questions() if queries is None else source.questions_of(queries)
     questions = [{**question, "canary": canary} for question in asked]
     if questions:
         lines = b"".join(map(encode, questions))
@@ -88,7 +93,7 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
     manifest = {
         "format": FORMAT,
         "name": name,
-        "source": source.describe(),
+        "source": _described(source, edges),
         "nodes": nodes.count,
         "edges": edges.count,
         "relations": edges.source_rows(),
@@ -99,6 +104,13 @@ def _fill(folder: Path, source: Source, queries: Path | None, candidates: Collec
         "made_by": {"kgshell": _version(), "python": platform.python_version()},
     }
     _written(folder / MANIFEST, pretty(manifest))
+
+
+def _described(source: Source, edges: EdgeFiles) -> dict[str, Any]:
+    described = source.describe()
+    if edges.warnings:
+        described["warnings"] = [*described.get("warnings", ()), *edges.warnings]
+    return described
 
 
 def _index(folder: Path, progress: Progress | None) -> None:

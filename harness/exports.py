@@ -40,13 +40,28 @@ def is_export(path: Path) -> bool:
     return (path / "manifest.json").is_file()
 
 
+def waiting_for(place: Path) -> str:
+    """What is said while another process exports to `place`."""
+    return f"waiting for another process that exports to {place}"
+
+
 def export_embedded(place: Path, notice: Callable[[str], None]) -> Export:
     """Export the embedded sample to `place`. Raises UserError."""
-    notice(f"exporting the embedded graph {EMBEDDED} to {place}")
     sources = biogo_sources()
+
+    def turn(ours: bool) -> None:
+        notice(f"exporting the embedded graph {EMBEDDED} to {place}" if ours else waiting_for(place))
+
     try:
         return export_tables(
-            sources.nodes, sources.edges, place, queries=sources.queries, name=EMBEDDED, reuse=True, index=True
+            sources.nodes,
+            sources.edges,
+            place,
+            queries=sources.queries,
+            name=EMBEDDED,
+            reuse=True,
+            index=True,
+            turn=turn,
         )
     except ExportError as error:
         raise UserError(str(error), f"{error.hint} with --data-dir or HARNESS_DATA") from None

@@ -6,16 +6,17 @@ The data directory holds `exports/<name>`. It may be shared and read-only once t
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter import Export, ExportError, Progress, check_files, export_stark
+from exporter import Export, ExportError, Progress, UnwritableError, check_files, export_stark
 from exporter.stark import DATASETS
 from harness import stark
 from harness.errors import UserError
-from harness.exports import EMBEDDED, data_directory, export_embedded, is_export
+from harness.exports import EMBEDDED, data_directory, export_embedded, is_export, waiting_for
 from harness.suggest import hint
 
 __all__ = ["Graph", "Listing", "data_directory", "graph_names", "list_graphs", "open_graph", "verify"]
@@ -68,7 +69,7 @@ def open_graph(
     if place.is_dir():
         graph = Graph(name, _open(place).export)
         if name in DATASETS:
-            _warn(graph, stark.is_stale(graph.export, stark.locate(name, data)), notice)
+            _warn(graph, stark.is_stale(name, graph.export, stark.locate(name, data)), notice)
         return graph
     if name == EMBEDDED:
         return Graph(name, export_embedded(place, notice))
@@ -125,9 +126,15 @@ def _export_stark(
             f"harness run downloads it ({stark.size_of(name)}), a dry run doesn't",
         )
     files = stark.fetch(name, data, notice)
-    notice(f"exporting {name} from {files.processed} to {place}")
+
+    def turn(ours: bool) -> None:
+        notice(f"exporting {name} from {files.processed} to {place}" if ours else waiting_for(place))
+
     try:
-        return export_stark(name, files, place, reuse=True, index=True, progress=progress)
+        return export_stark(name, files, place, reuse=True, index=True, progress=progress, turn=turn)
+    except UnwritableError as error:
+        command = shlex.join(["harness", "export", "stark", name, "--data-dir", str(data), "--out", name])
+        raise UserError(str(error), f"`{command}` exports it to a folder here; then give --graph ./{name}") from None
     except ExportError as error:
         raise UserError(str(error), error.hint) from None
 
@@ -147,7 +154,7 @@ def _listing(name: str, place: Path, data: Path) -> Listing:
         export = Export.open(place)
     except ExportError as error:
         return Listing(name, "damaged", str(place), note=str(error))
-    stale = stark.is_stale(export, stark.locate(name, data)) if name in DATASETS else ""
+    stale = stark.is_stale(name, export, stark.locate(name, data)) if name in DATASETS else ""
     return Listing(
         name,
         "stale" if stale else "exported",
@@ -166,7 +173,7 @@ def _not_exported(name: str, place: Path, data: Path) -> Listing:
         return Listing(name, "embedded", str(place), note="exported when first used")
     files = stark.locate(name, data)
     if files is not None:
-        size = sum(path.stat().st_size for path in files.files())
+        size = sum(path.stat().st_size for path in files.files(DATASETS[name]))
         return Listing(name, "downloaded", str(files.processed), bytes=size, note="exported when first used")
     note = f"{stark.size_of(name)}, downloaded when first used"
     if stark.is_offline():

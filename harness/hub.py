@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
 from huggingface_hub.file_download import HfFileMetadata, http_get
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
@@ -32,13 +32,18 @@ class Repository:
         self._name = name
         self._revision = revision
 
-    def download(self, folder: Path, needed: Sequence[str], optional: Sequence[str]) -> None:
-        """Put the files into `folder` where they aren't there yet; optional ones may not exist. One process at a time.
+    def download(
+        self, folder: Path, needed: Sequence[str], optional: Sequence[str], turn: Callable[[bool], None]
+    ) -> None:
+        """Put the files into `folder` where they aren't there yet; optional ones may not exist. One process at a time:
+        `turn` is called with False where there is another, and with True where there is something left to download.
 
         Raises UserError where the endpoint doesn't have them, InfrastructureError where the network or it fails.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".download.lock", mode=0o666), self._explained():
+        with _locked(folder / ".download.lock", turn), self._explained():
+            if not all((folder / file).exists() for file in needed):
+                turn(True)
             for file in optional:
                 if not (folder / file).exists():
                     self._try(folder, file)
@@ -102,6 +107,20 @@ class Repository:
                 raise
             # huggingface_hub's own: a file of another size than announced
             raise InfrastructureError(f"the download of {self._name} failed: {_first_line(error)}", _AGAIN) from error
+
+
+@contextmanager
+def _locked(path: Path, turn: Callable[[bool], None]) -> Iterator[None]:
+    lock = FileLock(path, mode=0o666)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        turn(False)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _first_line(error: BaseException) -> str:

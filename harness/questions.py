@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exporter import Export, ExportError, read_questions
+from exporter import Export, read_questions
 from harness.errors import UserError
 from harness.suggest import hint
 from harness.text import count_of
@@ -99,12 +99,7 @@ def _own(row: Mapping[str, Any]) -> Question:
 
 def _from_file(file: Path, export: Export) -> list[Question]:
     """The questions of a file, gold as node ids. Raises UserError, and ExportError from reading it."""
-    try:
-        rows = list(read_questions(file))
-    except ExportError as error:
-        # Its hint is for `harness export`, which can leave rows out.
-        own = "correct the row, or remove it from the file" if "--skip" in error.hint else error.hint
-        raise ExportError(str(error), own) from None
+    rows = list(read_questions(file))
     given = [(number, text) for number, row in rows for text in row["answer_ids"]]
     known = export.source_ids() if given else {}
     unknown = [(number, text) for number, text in given if text not in known]

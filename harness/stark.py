@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exporter import Export
-from exporter.stark import DATASETS, READER, Place, find
+from exporter import Export, ExportError
+from exporter.stark import DATASETS, READER, Place, difference, find
 from harness.errors import UserError
 
 REPOSITORY = "snap-stanford/stark"
@@ -43,28 +43,28 @@ def fetch(name: str, data: Path, notice: Notice) -> Place:
         raise UserError(
             f"graph '{name}' is not on this machine, and HF_HUB_OFFLINE forbids to download it", _by_hand(name, data)
         )
-    notice(f"downloading {name} ({size_of(name)}) from {_endpoint()}, {REPOSITORY} at {REVISION[:7]}")
     from harness.hub import Repository  # noqa: PLC0415 - half a second to import
 
-    Repository(REPOSITORY, REVISION).download(data / _FOLDER, _needed(name), _optional(name))
+    def turn(ours: bool) -> None:
+        what = f"{name} ({size_of(name)}) from {_endpoint()}, {REPOSITORY} at {REVISION[:7]}"
+        notice(f"downloading {what}" if ours else f"waiting for another process that downloads to {data / _FOLDER}")
+
+    Repository(REPOSITORY, REVISION).download(data / _FOLDER, _needed(name), _optional(name), turn)
     place = find(DATASETS[name], data / _FOLDER)
     assert place is not None
     return place
 
 
-def is_stale(export: Export, place: Place | None) -> str:
+def is_stale(name: str, export: Export, place: Place | None) -> str:
     """Why an export is not what `place` would give now, in a few words; nothing where it is."""
-    source = export.manifest["source"]
-    if source.get("reader") != READER:
+    if export.manifest["source"].get("reader") != READER:
         return "made by another version"
     if place is None:
         return ""
-    exported = {entry["file"]: entry["bytes"] for entry in source["inputs"]}
-    for path in place.files():
-        known = [size for file, size in exported.items() if path.as_posix().endswith(f"/{file}")]
-        if known and path.stat().st_size not in known:
-            return f"{path} is another file than the one it was made of"
-    return ""
+    try:
+        return difference(DATASETS[name], place, export.manifest)
+    except (ExportError, OSError) as error:
+        return f"the files beside it can't be compared with what it was made of ({error})"
 
 
 def size_of(name: str) -> str:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from exporter.array_files import new_mapped_array, save_array
 from exporter.errors import ExportError
 from exporter.index.labels import mapped
 from exporter.index.text import Hit, Hits
@@ -132,7 +133,7 @@ class BaselineWriter:
     def _put_aside(self) -> None:
         order = np.argsort(np.frombuffer(self._words, np.int32), kind="stable")
         path = self._folder / f"run-{len(self._runs)}.npy"
-        np.save(path, np.stack([np.frombuffer(a, np.int32)[order] for a in self._arrays()]))
+        save_array(path, np.stack([np.frombuffer(a, np.int32)[order] for a in self._arrays()]))
         self._runs.append(path)
         self._words, self._documents, self._times = array("i"), array("i"), array("i")
 
@@ -151,8 +152,8 @@ class BaselineWriter:
         for run in self._loaded():
             found += np.bincount(place[run.words], minlength=len(vocabulary))
         starts = np.concatenate([[0], np.cumsum(found)])
-        np.save(self._folder / _STARTS, starts)
-        np.save(self._folder / _NODES, np.frombuffer(self._nodes, np.int32))
+        save_array(self._folder / _STARTS, starts)
+        save_array(self._folder / _NODES, np.frombuffer(self._nodes, np.int32))
         self._save_postings(place, found, starts)
         for path in self._runs:
             path.unlink()
@@ -164,12 +165,12 @@ class BaselineWriter:
                 file.write(word)
                 ends.append(file.tell())
             file.write(b"\0")  # a file of no bytes can't be mapped
-        np.save(self._folder / _WORD_ENDS, np.frombuffer(ends, np.int64))
+        save_array(self._folder / _WORD_ENDS, np.frombuffer(ends, np.int64))
 
     def _save_postings(self, place: NDArray[np.int64], found: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
         size = int(starts[-1])
-        documents = np.lib.format.open_memmap(self._folder / _DOCUMENTS, "w+", np.int32, (size,))
-        weights = np.lib.format.open_memmap(self._folder / _WEIGHTS, "w+", np.float32, (size,))
+        documents = new_mapped_array(self._folder / _DOCUMENTS, np.int32, size)
+        weights = new_mapped_array(self._folder / _WEIGHTS, np.float32, size)
         lengths = np.frombuffer(self._lengths, np.int32)
         mean = max(1, int(lengths.sum())) / max(1, len(lengths))
         part = K1 * (1 - B + B * lengths / mean)

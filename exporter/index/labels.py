@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from exporter.array_files import save_array
 from exporter.errors import ExportError
 
 _NAMES, _ENDS, _TYPES = "names.bin", "name_ends.npy", "types.npy"
@@ -59,9 +60,9 @@ class LabelWriter:
     ) -> None:
         if kind is None:
             self._file.write(b"\0")  # a file of no bytes can't be mapped
-            np.save(self._folder / _ENDS, np.frombuffer(self._ends, np.int64))
+            save_array(self._folder / _ENDS, np.frombuffer(self._ends, np.int64))
             smallest = np.min_scalar_type(len(self._type_ids))
-            np.save(self._folder / _TYPES, np.frombuffer(self._types, np.int32).astype(smallest))
+            save_array(self._folder / _TYPES, np.frombuffer(self._types, np.int32).astype(smallest))
         self._file.close()
 
 

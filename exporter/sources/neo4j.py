@@ -58,6 +58,7 @@ class Neo4jSource(IdentifiedSource):
     """
 
     kind = "neo4j"
+    ids = "ids as in the column :ID, with SPACE: before each of an id space"
 
     def __init__(self, inputs: Sequence[str], delimiter: str, array_delimiter: str, options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)

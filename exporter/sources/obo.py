@@ -53,6 +53,7 @@ class OboSource(IdentifiedSource):
     """
 
     kind = "obo"
+    ids = "ids of terms"
 
     def __init__(self, paths: Sequence[Path], options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)

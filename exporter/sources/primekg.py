@@ -29,6 +29,7 @@ class PrimeKGSource(IdentifiedSource):
     their index. kg.csv is read twice; memory holds the nodes with their attributes."""
 
     kind = "primekg"
+    ids = "indexes of nodes, as in x_index"
 
     def __init__(self, edges: Path, tables: Sequence[Path], options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)

@@ -12,6 +12,7 @@ import tempfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,7 @@ from exporter.options import Options
 from exporter.read import Export
 from exporter.source import EdgeBlock, Node
 from exporter.sources.rdf_spill import Spill, read_edges
+from exporter.sources.rdf_triples import read_triples
 
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -57,6 +59,7 @@ class RdfSource(IdentifiedSource):
     """
 
     kind = "rdf"
+    ids = "IRIs, or _: and the label of a blank node"
 
     def __init__(self, paths: Sequence[Path], scratch: Path, options: Options) -> None:
         super().__init__(options.on_bad_row, options.progress)
@@ -89,25 +92,16 @@ class RdfSource(IdentifiedSource):
         ox = _reader()
         blank: dict[str, str] = {}
         with self._input(path) as file:
-            triples = ox.parse(file.stream, getattr(ox.RdfFormat, _format(path)), without_named_graphs=True)
-            while True:
-                try:
-                    triple = next(triples, None)
-                except SyntaxError as error:
-                    self._bad.report(path, error.lineno or 0, f"not valid RDF ({error.msg})")
-                    continue
-                except (OSError, EOFError) as error:
-                    raise ExportError(f"cannot read {path}: {error}") from error
-                if triple is None:
-                    return
-                try:
+            form = getattr(ox.RdfFormat, _format(path))
+            try:
+                for triple in read_triples(ox, file, form, partial(self._bad.report, path)):
                     self._add(ox, triple, prefix, blank, spill)
-                except _AboutTriple:
-                    line = _line_about_triple(ox, path)
-                    raise ExportError(
-                        f"{path}: line {line}: a triple about a triple, which can't be exported",
-                        "write the file without such triples",
-                    ) from None
+            except _AboutTriple:
+                line = _line_about_triple(ox, path)
+                raise ExportError(
+                    f"{path}: line {line}: a triple about a triple, which can't be exported",
+                    "write the file without such triples",
+                ) from None
 
     def _add(self, ox: Any, triple: Any, prefix: str, blank: dict[str, str], spill: Spill) -> None:
         subject = self._number(_identity(ox, triple.subject, prefix, blank))

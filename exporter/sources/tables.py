@@ -16,7 +16,7 @@ from exporter.identified import RESERVED, IdentifiedSource
 from exporter.inputs import InputFile
 from exporter.read import Export
 from exporter.rows import OnBadRow, Table, json_rows, kind_of
-from exporter.source import EdgeBlock, Node, Progress
+from exporter.source import EdgeBlock, Node, Progress, Turn
 
 NODE_COLUMNS = ("id", "type", "name")
 EDGE_COLUMNS = ("source", "relation", "target")
@@ -29,6 +29,7 @@ class TablesSource(IdentifiedSource):
     """
 
     kind = "tables"
+    ids = "ids of the node table"
 
     def __init__(
         self,
@@ -151,14 +152,15 @@ def export_tables(
     index: bool = False,
     on_bad_row: OnBadRow = "stop",
     progress: Progress | None = None,
+    turn: Turn | None = None,
 ) -> Export:
     """Export a graph given as two tables into the new folder `out`.
 
     `columns` maps `id`, `type`, `name`, `source`, `relation`, `target` to what they are called in the tables. `queries`
     is a file of questions, `candidates` the node types that may be answers (all by default), `name` the graph's name
     (by default the folder's). With `reuse`, an export that is there already, or that another process makes meanwhile,
-    is opened instead. With `index`, what the harness looks up is built too, which is else done when it is first needed.
-    Raises ExportError and leaves nothing behind where anything is wrong.
+    is opened instead; `turn` is told who makes it. With `index`, what the harness looks up is built too, which is else
+    done when it is first needed. Raises ExportError and leaves nothing behind where anything is wrong.
     """
     from exporter.write import write_export  # noqa: PLC0415 - polars takes a third of a second to import
 
@@ -172,4 +174,5 @@ def export_tables(
         reuse=reuse,
         index=index,
         progress=progress,
+        turn=turn,
     )

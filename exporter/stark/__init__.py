@@ -5,8 +5,9 @@ docs/stark.md says what is read, what becomes of missing values, and how the doc
 
 from exporter.stark.dataset import Dataset
 from exporter.stark.datasets import DATASETS
+from exporter.stark.difference import difference
 from exporter.stark.export import export_stark
 from exporter.stark.places import Place, find
 from exporter.stark.reader import READER
 
-__all__ = ["DATASETS", "READER", "Dataset", "Place", "export_stark", "find"]
+__all__ = ["DATASETS", "READER", "Dataset", "Place", "difference", "export_stark", "find"]

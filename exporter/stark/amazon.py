@@ -100,4 +100,5 @@ AMAZON = Dataset(
     ),
     archive_bytes=3_500_000_000,
     archive_sha256=None,
+    untyped="",  # products only
 )

@@ -29,8 +29,9 @@ class Expected:
 class Dataset:
     """One graph. Type ids are positions in `node_types` and `relations`.
 
-    `folders` are where its files lie below processed/, the first one that is there counts. `name_of(type, info)` is a
-    node's name, `document(record)` the text of a node as written in an export, without its relations.
+    `folders` are where its files lie below processed/, the first one that is there counts; in `untyped` no
+    node_types.pt is needed, since all nodes are of the first type. `name_of(type, info)` is a node's name,
+    `document(record)` the text of a node as written in an export, without its relations.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Dataset:
     expected: Expected
     archive_bytes: int  # of processed.zip, about
     archive_sha256: str | None
+    untyped: str | None = None
 
 
 def text_of(value: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from exporter.errors import ExportError
 from exporter.read import Export
-from exporter.source import Progress
+from exporter.source import Progress, Turn
 from exporter.stark.datasets import DATASETS
 from exporter.stark.places import Place
 
@@ -22,6 +22,7 @@ def export_stark(
     reuse: bool = False,
     index: bool = False,
     progress: Progress | None = None,
+    turn: Turn | None = None,
 ) -> Export:
     """Export the graph `name` (prime, mag or amazon) from `place` into the new folder `out`.
 
@@ -38,5 +39,5 @@ def export_stark(
     source = StarkSource(dataset, place, out.absolute().parent, progress)
     kept = dataset.candidates if candidates is None else candidates
     return write_export(
-        source, out, queries=queries, candidates=kept, name=name, reuse=reuse, index=index, progress=progress
+        source, out, queries=queries, candidates=kept, name=name, reuse=reuse, index=index, progress=progress, turn=turn
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
@@ -16,11 +15,12 @@ from exporter.inputs import hash_file
 from exporter.safe_pickle import load_pickle, refusing
 from exporter.source import Progress
 from exporter.stark.dataset import Dataset
-from exporter.stark.places import ARCHIVE, FOLDER, NODES
+from exporter.stark.difference import sample
+from exporter.stark.places import ARCHIVE, FOLDER, NODES, folder_of
 from exporter.torch_file import Array, load_tensor
 
 _BUFFER = 1 << 20
-_GET_IT = "get it again from the dataset repository snap-stanford/stark"
+GET_IT = "get it again from the dataset repository snap-stanford/stark"
 
 
 class ProcessedFiles:
@@ -34,20 +34,21 @@ class ProcessedFiles:
         if processed.is_file():
             with refusing(str(processed)):
                 self._archive = zipfile.ZipFile(processed)
-        self._prefix = self._found(dataset)
+        self.folder = self._found(dataset)
+        self._prefix = self.folder if self._archive is None else _join(FOLDER, self.folder)
         self._read: list[str] = []
 
     def _found(self, dataset: Dataset) -> str:
-        """What stands before a file's name: the first of the dataset's folders that has nodes."""
+        """The first of the dataset's folders that has nodes."""
         if self._archive is None:
-            found = [folder for folder in dataset.folders if (self.path / folder / NODES).is_file()]
+            found = folder_of(dataset, self.path)
         else:
             names = set(self._archive.namelist())
-            found = [f"{FOLDER}/{folder}" for folder in dataset.folders if _join(f"{FOLDER}/{folder}", NODES) in names]
-        if not found:
-            where = " or ".join(_join(f"{FOLDER}/{folder}", NODES) for folder in dataset.folders)
-            raise ExportError(f"{self.path}: no {where} in it", f"{_GET_IT}")
-        return found[0]
+            found = next((each for each in dataset.folders if _join(_join(FOLDER, each), NODES) in names), None)
+        if found is None:
+            where = " or ".join(_join(_join(FOLDER, folder), NODES) for folder in dataset.folders)
+            raise ExportError(f"{self.path}: no {where} in it", GET_IT)
+        return found
 
     def has(self, name: str) -> bool:
         """Whether the file is there."""
@@ -65,10 +66,23 @@ class ProcessedFiles:
         with self._open(name) as file:
             if self._archive is None:
                 return load_tensor(file, self._called(name))
-            with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as copy:
-                with refusing(self._called(name)):
-                    shutil.copyfileobj(file, copy, _BUFFER)
+            with tempfile.TemporaryFile(dir=self._scratch) as copy:
+                for chunk in self._chunks(file, name):
+                    copy.write(chunk)  # what fails here is no fault of the archive
+                copy.flush()
                 return load_tensor(copy, self._called(name))
+
+    def _chunks(self, file: IO[bytes], name: str) -> Iterator[bytes]:
+        with refusing(self._called(name)):
+            chunk = file.read(_BUFFER)
+        while chunk:
+            yield chunk
+            with refusing(self._called(name)):
+                chunk = file.read(_BUFFER)
+
+    def refused(self, what: str) -> ExportError:
+        """The error where what was read is not what it should be."""
+        return ExportError(f"{self.path}: {what}", GET_IT)
 
     def _called(self, name: str) -> str:
         """The file's name in messages."""
@@ -76,6 +90,8 @@ class ProcessedFiles:
 
     @contextmanager
     def _open(self, name: str) -> Iterator[IO[bytes]]:
+        if not self.has(name):
+            raise self.refused(f"no {_join(self._prefix, name)} in it")
         self._read.append(name)
         with refusing(self._called(name)):
             if self._archive is None:
@@ -91,11 +107,15 @@ class ProcessedFiles:
                 yield io.BufferedReader(_Reported(opened, name, size, self._progress), _BUFFER)
 
     def describe(self) -> list[dict[str, Any]]:
-        """Name, bytes and sha256 of the archive, or of each file that was read."""
+        """Name, bytes, sha256 and sample of the archive, or of each file that was read."""
         if self._archive is not None:
-            return [{"file": ARCHIVE, **hash_file(self.path, self._progress)}]
+            return [self._described(ARCHIVE, self.path)]
         paths = [_join(self._prefix, name) for name in dict.fromkeys(self._read)]
-        return [{"file": f"{FOLDER}/{path}", **hash_file(self.path / path, self._progress)} for path in paths]
+        return [self._described(f"{FOLDER}/{path}", self.path / path) for path in paths]
+
+    def _described(self, name: str, path: Path) -> dict[str, Any]:
+        with refusing(str(path)):
+            return {"file": name, **hash_file(path, self._progress), "sample": sample(path)}
 
 
 class _Reported(io.RawIOBase):

@@ -12,8 +12,9 @@ import numpy as np
 
 from exporter.counted import counted
 from exporter.edge_arrays import ascending
-from exporter.errors import ExportError
 from exporter.plain import check_size
+from exporter.questions import mapped_questions
+from exporter.rows import bad_questions
 from exporter.source import EdgeBlock, Node, Progress
 from exporter.stark.dataset import Dataset, text_of
 from exporter.stark.files import ProcessedFiles
@@ -54,13 +55,17 @@ class StarkSource:
             return otherwise
         names = self._files.pickled(file)
         if not isinstance(names, dict) or sorted(names, key=str) != sorted(range(len(names)), key=str):
-            raise ExportError(f"{self._files.path}: {file} is not a dict of names by id, counted from 0")
+            raise self._files.refused(f"{file} is not a dict of names by id, counted from 0")
         ordered = [names[number] for number in range(len(names))]
         if not all(isinstance(name, str) and name for name in ordered) or len(set(ordered)) < len(ordered):
-            raise ExportError(f"{self._files.path}: {file} has a name that is no text, empty or there twice")
+            raise self._files.refused(f"{file} has a name that is no text, empty or there twice")
         return ordered
 
-    def node_id(self, source_id: str) -> int | None:
+    @property
+    def left_out(self) -> int:
+        return 0
+
+    def _node_id(self, source_id: str) -> int | None:
         known = source_id.isascii() and source_id.isdecimal() and self._is_node(int(source_id))
         return int(source_id) if known else None
 
@@ -73,15 +78,15 @@ class StarkSource:
     def nodes(self) -> Iterator[Node]:
         nodes = self._files.pickled(NODES)
         if not isinstance(nodes, dict) or not nodes or not all(isinstance(info, dict) for info in nodes.values()):
-            raise ExportError(f"{self._files.path}: {NODES} is not a dict of nodes by id")
+            raise self._files.refused(f"{NODES} is not a dict of nodes by id")
+        lacking = next((number for number in range(len(nodes)) if number not in nodes), None)
+        if lacking is not None:
+            raise self._files.refused(f"{NODES} has no node {lacking}, but higher ones")
         self._types = self._type_ids(len(nodes))
         self._compare("nodes", len(nodes), self._dataset.expected.nodes)
         contradicted = 0
         for node_id, type_id in enumerate(self._types.tolist()):
-            try:
-                info = nodes.pop(node_id)  # its memory is free once it is written
-            except KeyError:
-                raise ExportError(f"{self._files.path}: {NODES} has no node {node_id}, but higher ones") from None
+            info = nodes.pop(node_id)  # its memory is free once it is written
             node_type = self.node_types[type_id]
             contradicted += info.get("type", node_type) != node_type
             yield self._node(node_id, node_type, info)
@@ -91,40 +96,41 @@ class StarkSource:
 
     def _node(self, node_id: int, node_type: str, info: Mapping[Any, Any]) -> Node:
         if _RESERVED in info:
-            raise ExportError(f"{self._files.path}: node {node_id} has a key '{_RESERVED}', which is kept for the id")
+            raise self._files.refused(f"node {node_id} has a key '{_RESERVED}', which is kept for the id")
         try:
             check_size(info)
         except ValueError as error:
-            raise ExportError(f"{self._files.path}: node {node_id}: {error}") from error
+            raise self._files.refused(f"node {node_id}: {error}") from error
         return Node(node_type, text_of(self._dataset.name_of(node_type, info)), info, node_id)
 
     def _type_ids(self, count: int) -> Array:
-        """The type of each node; all are of the first where there is no file, as in Amazon's graph of products only."""
-        if not self._files.has("node_types.pt"):
+        """The type of each node; all are of the first where no file is needed: in Amazon's graph of products only."""
+        if self._files.folder == self._dataset.untyped and not self._files.has("node_types.pt"):
             return np.zeros(count, np.int64)
-        return self._ids("node_types.pt", (count,), len(self.node_types))
+        return self._ids("node_types.pt", (count,), len(self.node_types), f"{NODES} has {count} nodes")
 
-    def _ids(self, file: str, shape: tuple[int, ...], below: int) -> Array:
-        """A tensor of ids below `below`, of that shape where its numbers aren't -1."""
+    def _ids(self, file: str, shape: tuple[int, ...], below: int, since: str = "") -> Array:
+        """A tensor of ids below `below`, of that shape where its numbers aren't -1; `since` says why it should be."""
         ids = self._files.tensor(file)
+        if ids.ndim == len(shape) == 1 and len(ids) != shape[0]:
+            raise self._files.refused(f"{file} has {len(ids)} numbers, but {since}")
         if ids.ndim != len(shape) or any(want not in (-1, size) for want, size in zip(shape, ids.shape, strict=True)):
             wanted = " x ".join("any" if size == -1 else str(size) for size in shape)
             found = " x ".join(map(str, ids.shape)) or "a single number"
-            raise ExportError(f"{self._files.path}: {file} is {found}, not {wanted}")
+            raise self._files.refused(f"{file} is {found}, not {wanted}")
         if ids.dtype.kind == "f":
             whole = ids.astype(np.int64)
             if not np.array_equal(whole, ids):
-                raise ExportError(f"{self._files.path}: {file} has numbers that are no ids")
+                raise self._files.refused(f"{file} has numbers that are no ids")
             ids = whole
         if ids.size and (int(ids.min()) < 0 or int(ids.max()) >= below):
-            raise ExportError(
-                f"{self._files.path}: {file} has ids from {ids.min()} to {ids.max()}, not 0 to {below - 1}"
-            )
+            raise self._files.refused(f"{file} has ids from {ids.min()} to {ids.max()}, not 0 to {below - 1}")
         return ids
 
     def edges(self) -> Iterator[EdgeBlock]:
         ends = self._ids("edge_index.pt", (2, -1), len(self._types))
-        types = self._ids("edge_types.pt", (ends.shape[1],), len(self.relations))
+        count = ends.shape[1]
+        types = self._ids("edge_types.pt", (count,), len(self.relations), f"edge_index.pt has {count} edges")
         for number, name in enumerate(self.relations):
             rows = np.flatnonzero(types == number)
             if len(rows):
@@ -148,6 +154,9 @@ class StarkSource:
                 self._compare(f"questions in split {split}", count, expected.splits[split])
         if self._questions.without_split:
             self._warnings.append(f"{counted(self._questions.without_split, 'question')} in no split")
+
+    def questions_of(self, path: Path) -> Iterator[dict[str, Any]]:
+        return mapped_questions(path, self._node_id, bad_questions(), "STaRK's node ids")
 
     def _compare(self, what: str, found: int, published: int) -> None:
         if found != published:

@@ -71,6 +71,8 @@ def _export(make: Callable[[Options], Export], out: Path, **options: Any) -> Non
     source = export.manifest["source"]
     for why, count in source.get("skipped", {}).items():
         notice(f"left out {count_of(count, 'row')}: {why}")
+    for row in source.get("left_out", ()):
+        notice(f"{row['file']}: line {row['line']}: {row['why']}" if row["line"] else f"{row['file']}: {row['why']}")
     for warning in source.get("warnings", ()):
         notice(warning)
     click.echo(f"{out}: {count_of(export.node_count, 'node')}, {count_of(export.schema['edges'], 'edge')}")

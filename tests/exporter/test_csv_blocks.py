@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from exporter import ExportError, inputs
 from exporter.csv_blocks import columns
+from exporter.csv_lines import CsvLines
 from exporter.inputs import InputFile
 from exporter.rows import BadRows, CsvTable
 
@@ -33,16 +34,28 @@ def rows_of(text: str, names: list[str]) -> tuple[list[list[str]], list[int], in
 
 
 def by_pythons_module(text: str, width: int) -> list[list[str]]:
-    """The rows of that width, read on behind any that the module refuses."""
+    """The rows of that width; behind one that is bad it goes on at the next line, unless the row is ragged only and
+    its second line no row by itself."""
+    lines = [line + "\n" for line in text.removesuffix("\n").split("\n")]
     rows = []
-    reader = csv.reader([line + "\n" for line in text.removesuffix("\n").split("\n")], strict=True)
-    while True:
-        try:
-            rows.append(next(reader))
-        except StopIteration:
-            return [row for row in rows if len(row) == width]
-        except csv.Error:
-            continue
+    while lines:
+        row, used = first_row(lines)
+        if row is not None and len(row) == width:
+            rows.append(row)
+        elif row is None or (used > 1 and columns(lines[1].encode(), width, ",") is not None):
+            used = 1
+        del lines[:used]
+    return rows
+
+
+def first_row(lines: list[str]) -> tuple[list[str] | None, int]:
+    """The row, None for one that the module refuses, and its lines."""
+    coming = iter(lines)
+    try:
+        row = next(csv.reader(coming, strict=True))
+    except csv.Error:
+        return None, 1
+    return row, len(lines) - len(list(coming))
 
 
 @given(st.lists(st.lists(CELL, min_size=2, max_size=2), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]))
@@ -105,3 +118,55 @@ def test_rows_that_go_on_in_the_next_block_and_lines_behind_them(
         pytest.raises(ExportError, match="line 92: 1 cell, but the header has 2"),
     ):
         list(CsvTable(file, BadRows("stop")).batches())
+
+
+class TestAQuoteThatIsNotClosed:
+    def read(self, text: str) -> tuple[list[list[str]], list[int], list[int]]:
+        """Rows, their lines, the lines that are told of."""
+        bad = BadRows("skip")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.csv"
+            path.write_text(text, encoding="utf-8")
+            with InputFile(path) as file:
+                batches = list(CsvTable(file, bad).batches())
+        rows = [list(cells) for batch in batches for cells in zip(*batch.columns, strict=True)]
+        assert bad.skipped.total() == len(bad.told)
+        return rows, [line for batch in batches for line in batch.lines], [told["line"] for told in bad.told]
+
+    @pytest.mark.parametrize("size", [64, inputs.BLOCK_BYTES])
+    @pytest.mark.parametrize("bad", ['x,"open', 'x,"a","b', '"x,y', 'x,"a" b', '"'])
+    @pytest.mark.parametrize("good", ["{n},plain", '{n},"quoted"', '{n},"two\nlines"', '{n},"a ""b"", c"'])
+    @pytest.mark.parametrize("where", [(0,), (40,), (0, 7, 8, 30), (79,)])
+    def test_costs_its_own_line_only(
+        self, monkeypatch: pytest.MonkeyPatch, size: int, bad: str, good: str, where: tuple[int, ...]
+    ) -> None:
+        monkeypatch.setattr(inputs, "BLOCK_BYTES", size)
+        lines = ["n,text"]
+        expected, wrong = [], []
+        for n in range(80):
+            if n in where:
+                wrong.append("\n".join(lines).count("\n") + 2)
+                lines.append(bad)
+            expected.append("\n".join(lines).count("\n") + 2)
+            lines.append(good.format(n=n))
+        rows, starts, told = self.read("\n".join(lines) + "\n")
+        assert [row[0] for row in rows] == [str(n) for n in range(80)]
+        assert starts == expected
+        assert told == wrong
+
+    def test_a_row_of_several_lines_with_a_cell_too_many_is_one_bad_row(self) -> None:
+        rows, _, told = self.read('n,text\n1,"two\nlines",more\n2,b\n')
+        assert rows == [["2", "b"]]
+        assert told == [2]
+
+    def test_lines_are_read_again_in_proportion_to_the_file(self) -> None:
+        text = 'a","c\n' * 20_000  # each opens a cell that none of the others closes
+        blocks = iter([text])
+        lines = CsvLines(lambda: next(blocks, None), again=True)
+        handed = 0
+        while handed == 0 or lines:
+            lines.begin()
+            handed += sum(map(len, lines))
+            lines.back()
+        assert lines.line == 20_000
+        assert handed < 16_000_000 + 20 * len(text)  # each with all behind it would be 1,200 million

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from exporter import Export, ExportError, check, export_tables
 from tests.support.graphs import small_export, write_tables
+from tests.support.stark_files import graph_files, write_archive
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORT = "import sys; from pathlib import Path; from exporter import *\n"
@@ -165,6 +167,76 @@ def test_a_file_that_grows_too_large_for_the_place(tmp_path: Path) -> None:
     assert names(tmp_path) == ["edges.tsv", "nodes.jsonl"]
 
 
+def test_where_ever_the_place_ends_it_is_said_why(tmp_path: Path) -> None:
+    """What is unpacked, nodes, edges, arrays and indexes: each in turn is the first file that is too large."""
+    count = 2_000
+    nodes = {number: {"title": f"paper {number} of {number * 7}"} for number in range(count)}
+    edges = [(number, number // 2, 1) for number in range(count)]
+    write_archive(tmp_path / "mag" / "processed.zip", "processed", graph_files(nodes, [3] * count, edges))
+    code = """
+import resource
+from exporter.index import open_baseline
+from exporter.stark import DATASETS, export_stark, find
+root = Path(sys.argv[1])
+place = find(DATASETS["mag"], root)
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+for limit in [10, 100, 1_000, *range(2_500, 400_000, 9_501)]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
+    try:
+        export = export_stark("mag", place, root / f"out{limit}", index=True)
+        open_baseline(export)
+        said = "made"
+    except ExportError as error:
+        said = f"{error} | {error.hint}"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    print(said)
+"""
+    output, _ = run(code, tmp_path).communicate()
+    *limited, last = output.splitlines()
+    assert last == "made"
+    assert {re.sub(r"cannot write \S+:", "cannot write:", line) for line in limited} <= {
+        "cannot write: File too large | free some space, or choose another place",
+        "made",
+    }
+    assert sum(line != "made" for line in limited) > 10
+
+
+def with_a_small_disk(folder: Path) -> list[str]:
+    """What to put before a command, for which `folder` is then a disk of 1 MB."""
+    mount = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
+    mount += ['mount -t tmpfs -o size=1m none "$0" && exec "$@"', str(folder)]
+    if not shutil.which("unshare") or subprocess.run([*mount, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no small file system can be mounted here (needs user namespaces)")
+    return mount
+
+
+def test_arrays_on_a_full_disk(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+from exporter.array_files import new_mapped_array, save_array, write_array
+folder = Path(sys.argv[1])
+def unbuffered(path, values):
+    with path.open("xb", buffering=0) as file:
+        write_array(values, file)
+values = np.arange(1_000_000)
+for number, write in enumerate((save_array, unbuffered, lambda path, _: new_mapped_array(path, np.int64, 1_000_000))):
+    path = folder / str(number)
+    try:
+        write(path, values)
+    except OSError as error:
+        print(error.strerror)
+    path.unlink()
+    save_array(path, values[:1_000])
+    assert np.array_equal(np.load(path), values[:1_000])
+    path.unlink()
+"""
+    command = [*with_a_small_disk(tmp_path), sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["No space left on device"] * 3
+
+
 def test_no_space_left(tmp_path: Path) -> None:
     nodes = ({"id": i, "type": "t", "name": "n" * 100} for i in range(20_000))
     tables = write_tables(tmp_path, nodes, [("0", "to", "1")])
@@ -174,12 +246,7 @@ def test_no_space_left(tmp_path: Path) -> None:
         "except ExportError as error: print(error, '|', error.hint)\n"
         "print(sorted(path.name for path in Path(sys.argv[3]).parent.iterdir()))\n"
     )
-    mount = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
-    script = 'mount -t tmpfs -o size=1m none "$0" && exec "$@"'
-    tried = [*mount, script, str(tmp_path / "small"), "true"]
-    if not shutil.which("unshare") or subprocess.run(tried, capture_output=True, check=False).returncode:
-        pytest.skip("no small file system can be mounted here (needs user namespaces)")
-    command = [*mount, script, str(tmp_path / "small"), sys.executable, "-c", EXPORT + code]
+    command = [*with_a_small_disk(tmp_path / "small"), sys.executable, "-c", EXPORT + code]
     command += [*map(str, tables), str(tmp_path / "small" / "graph")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == (

@@ -148,6 +148,16 @@ def test_bad_rows_can_be_skipped_and_are_counted(tmp_path: Path) -> None:
     assert check(export.path) == []
 
 
+def test_the_first_rows_left_out_of_each_file_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "n.jsonl").write_text(NODE + f"[{'9' * 5_000}]\n" * 2, encoding="utf-8")
+    (tmp_path / "e.tsv").write_text(EDGES + f"a\tr\t{'c' * 5_000}\n" * 500, encoding="utf-8")
+    export = export_tables(tmp_path / "n.jsonl", tmp_path / "e.tsv", tmp_path / "graph", on_bad_row="skip")
+    assert export.manifest["source"]["skipped"] == {"n.jsonl": 2, "e.tsv": 500}
+    told = [(row["file"], row["line"]) for row in export.manifest["source"]["left_out"]]
+    assert told == [("n.jsonl", 2), ("n.jsonl", 3), *(("e.tsv", line) for line in range(2, 12))]
+    assert all(0 < len(row["why"]) <= 300 for row in export.manifest["source"]["left_out"])
+
+
 def test_bad_csv_rows_can_be_skipped(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text(CSV + 'b,t,"B"x,1\nc,t\nd,t,D,4\n', encoding="utf-8")
     (tmp_path / "e.tsv").write_text(EDGES, encoding="utf-8")

@@ -239,6 +239,73 @@ class TestRdf:
         assert export.schema["edges"] == 1  # both directions: one symmetric edge
         assert export.manifest["source"]["skipped"] == {"g.nt": 1}
 
+    @pytest.mark.parametrize("suffix", ["nt", "ttl"])
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            '<{e}x> <{e}p> "open .', "<{e}x> <{e}p> <open .", '<{e}x> <{e}p> """open .', '<{e}x> <{e}p> "a\\q" .',
+            "nonsense .", "<{e}x> .", '" .', "<{e}x> <{e}p> <{e}y> <{e}z> <{e}z> .",
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("good", ["<{e}{n}> <{e}p> <{e}o> .", '<{e}{n}> <{e}p> "text" .'])
+    @pytest.mark.parametrize("where", [(0,), (3, 60, 61), (99,)])
+    def test_a_bad_line_costs_itself_only(
+        self, tmp_path: Path, suffix: str, bad: str, good: str, where: tuple[int, ...]
+    ) -> None:
+        if '"""' in bad:
+            where = where[:1]  # the second would close the first, as the grammar has it
+        lines, wrong = [], []
+        for n in range(100):
+            if n in where:
+                lines.append(bad.format(e="http://e/"))
+                wrong.append(len(lines))
+            lines.append(good.format(e="http://e/", n=n))
+        path = tmp_path / f"g.{suffix}"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with pytest.raises(ExportError, match=f"line {wrong[0]}: not valid RDF"):
+            export_rdf([path], tmp_path / "out")
+        export = export_rdf([path], tmp_path / "out", Options(on_bad_row="skip"))
+        assert {f"http://e/{n}" for n in range(100)} <= set(nodes(export))
+        assert [row["line"] for row in export.manifest["source"]["left_out"]] == wrong
+        assert all(row["why"].startswith("not valid RDF (") for row in export.manifest["source"]["left_out"])
+
+    def test_statements_of_several_lines_behind_a_bad_one(self, tmp_path: Path) -> None:
+        text = """\
+@base <http://e/> .
+@prefix e: <http://e/> .
+e:a e:p "open ;
+    e:q e:r ;
+    e:s e:t .
+e:b e:p <c> ;
+    e:q e:d .
+e:d e:p e:a
+e:e e:p e:b .
+@prefix f: <http://f/> .
+f:a e:p 'wrong \\q' .
+f:a e:p <g> .
+"""
+        (tmp_path / "g.ttl").write_text(text, encoding="utf-8")
+        export = export_rdf([tmp_path / "g.ttl"], tmp_path / "out", Options(on_bad_row="skip"))
+        known = {number: node["attributes"]["source_id"] for number, node in enumerate(export.nodes())}
+        found = {(known[a], known[b]) for number in range(2) for a, b, _ in export.edges(number)}
+        assert found == {
+            ("http://e/b", "http://e/c"), ("http://e/b", "http://e/d"), ("http://e/d", "http://e/a"),
+            ("http://e/e", "http://e/b"), ("http://f/a", "http://e/g"),
+        }  # fmt: skip
+        assert [row["line"] for row in export.manifest["source"]["left_out"]] == [3, 9, 11]
+
+    @pytest.mark.parametrize("suffix", ["nt", "ttl"])
+    def test_a_text_that_is_not_closed_before_a_large_rest(self, tmp_path: Path, suffix: str) -> None:
+        bad, good = '<http://e/x> <http://e/p> "open .\n', "<http://e/a> <http://e/p> <http://e/b> .\n"
+        count = 450_000  # 18 MB, more than the reader looks ahead
+        path = tmp_path / f"g.{suffix}"
+        path.write_text(good + bad + good * count + bad + good, encoding="utf-8")
+        with pytest.raises(ExportError, match="line 2: not valid RDF"):
+            export_rdf([path], tmp_path / "out")
+        export = export_rdf([path], tmp_path / "out", Options(on_bad_row="skip"))
+        assert export.schema["edges"] == count + 2
+        assert [row["line"] for row in export.manifest["source"]["left_out"]] == [2, count + 3]
+
     def test_several_files_and_their_blank_nodes(self, tmp_path: Path) -> None:
         for name in "ab":
             (tmp_path / f"{name}.nt").write_text(f"_:x <http://e/p> <http://e/{name}> .\n", encoding="utf-8")

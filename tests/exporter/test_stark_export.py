@@ -211,18 +211,40 @@ class TestRefused:
         with pytest.raises(ExportError) as caught:
             export_stark(name, place(name, folder), folder / "out")
         assert not (folder / "out").exists()
+        assert "again" in caught.value.hint or "a value of type" in str(caught.value)
         return str(caught.value)
+
+    @pytest.mark.parametrize("missing", ["node_types.pt", "edge_index.pt", "edge_types.pt"])
+    @pytest.mark.parametrize("name", NAMES)
+    def test_a_missing_file(self, tmp_path: Path, tree: Path, name: str, missing: str) -> None:
+        folder = AMAZON_FOLDER if name == "amazon" else "processed"
+        with zipfile.ZipFile(tree / "skb" / name / "processed.zip") as archive:
+            archive.extractall(tmp_path / "unpacked" / name)
+            stored = {path: archive.read(path) for path in archive.namelist() if path.startswith(f"{folder}/")}
+        del stored[f"{folder}/{missing}"]
+        stored.pop("processed/.DS_Store", None)
+        files = {path.removeprefix(f"{folder}/"): data for path, data in stored.items()}
+        assert self.refuse(tmp_path / "packed", name, files, folder).endswith(f"no {folder}/{missing} in it")
+        (tmp_path / "unpacked" / name / folder / missing).unlink()
+        with pytest.raises(ExportError, match=f"{missing} in it"):
+            export_stark(name, place(name, tmp_path / "unpacked"), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_a_node_that_is_missing(self, tmp_path: Path) -> None:
+        nodes = {node: info for node, info in MAG.items() if node != 4}
+        told = self.refuse(tmp_path, "mag", graph_files(nodes, MAG_NODE_TYPES, MAG_EDGES))
+        assert told.endswith("node_types.pt has 5 numbers, but node_info.pkl has 4 nodes")
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"node_types.pt": np.array([0, 1, 2, 3])}, "node_types.pt is 4, not 5"),
+            ({"node_types.pt": np.array([0, 1, 2, 3])}, "node_types.pt has 4 numbers, but node_info.pkl has 5 nodes"),
             ({"node_types.pt": np.array([0, 1, 2, 3, 4])}, "node_types.pt has ids from 0 to 4, not 0 to 3"),
             ({"node_types.pt": np.array([0, 1, 2, 3, 2.5])}, "numbers that are no ids"),
             ({"edge_index.pt": np.array([[0, 5], [1, 1]])}, "edge_index.pt has ids from 0 to 5, not 0 to 4"),
             ({"edge_index.pt": np.array([[0, -1], [1, 1]])}, "ids from -1"),
             ({"edge_index.pt": np.array([0, 1])}, "edge_index.pt is 2, not 2 x any"),
-            ({"edge_types.pt": np.array([0])}, "edge_types.pt is 1, not 6"),
+            ({"edge_types.pt": np.array([0])}, "edge_types.pt has 1 numbers, but edge_index.pt has 6 edges"),
             ({"edge_types.pt": np.array([0, 0, 0, 0, 0, 4])}, "edge_types.pt has ids from 0 to 4, not 0 to 3"),
             ({"node_info.pkl": [1]}, "node_info.pkl is not a dict of nodes by id"),
             ({"node_info.pkl": {**MAG, 9: MAG[0]}, "node_types.pt": np.zeros(6, np.int64)}, "has no node 5, but"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -235,6 +238,33 @@ def test_a_repository_without_the_optional_files(tmp_path: Path) -> None:
     assert splits == {"train": 1, "val": 1, "test": 2}
 
 
+def test_two_that_want_the_same_download(machine: Machine, hub: Hub) -> None:
+    both = [machine.start("export", "stark", "amazon", "--no-index", "--out", f"out{n}") for n in range(2)]
+    said = []
+    for process in both:
+        output, errors = process.communicate()
+        assert process.returncode == 0, (output, errors)
+        said.append(errors)
+    assert sum("downloading amazon (" in errors for errors in said) == 1
+    assert hub.downloads("processed.zip") == [None]
+
+
+def test_the_one_that_waits_says_so(tmp_path: Path) -> None:
+    """The locks of an export and of a download are held here."""
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    (machine.data / "exports").mkdir()
+    with (machine.data / "exports" / ".mag.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = machine.start("run", "--graph", "mag", "--mode", "files", "--model", machine.script(), "--dry-run")
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"waiting for another process that exports to {machine.data}/exports/mag\n"
+        (machine.data / "exports" / ".mag.lock").unlink()
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert errors.startswith("exporting mag from ")
+
+
 @pytest.mark.parametrize("where", [".", "stark"])
 def test_data_in_the_data_directory_is_used_without_any_network(tmp_path: Path, where: str) -> None:
     machine = Machine(tmp_path, NOWHERE)
@@ -262,15 +292,139 @@ def test_an_export_of_other_data_than_is_here_is_stale(tmp_path: Path) -> None:
     assert f"remove {machine.data / 'exports' / 'mag'}" in done.stderr
 
 
+def unpack(data: Path, name: str) -> None:
+    archive = data / "skb" / name / "processed.zip"
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(archive.parent)
+    archive.unlink()
+
+
+def swap(path: Path, old: bytes, new: bytes) -> None:
+    """Other content of the same size, and the same times."""
+    times, data = path.stat(), path.read_bytes()
+    assert old in data
+    assert len(old) == len(new)
+    path.write_bytes(data.replace(old, new, 1))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+QA, SKB = "qa/mag", "skb/mag/processed"
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a split of equal size": (lambda data: swap(data / QA / "split/test.index", b"3", b"2"), "test.index is another"),
+    "a question of equal size": (
+        lambda data: swap(data / QA / "stark_qa/stark_qa.csv", b"The last?", b"The next?"),
+        "stark_qa.csv is another",
+    ),
+    "a split that has come": (
+        lambda data: (data / QA / "split/test-0.1.index").write_text("3\n", encoding="ascii"),
+        "test-0.1.index was not there",
+    ),
+    "a split that is gone": (lambda data: (data / QA / "split/val.index").unlink(), "val.index, which it was made of"),
+    "numbers of equal size": (
+        lambda data: swap(data / SKB / "edge_types.pt", b"\3", b"\2"),
+        "edge_types.pt is another",
+    ),
+    "names that have come": (
+        lambda data: (data / SKB / "node_type_dict.pkl").write_bytes(b""),
+        "node_type_dict.pkl was not there",
+    ),
+    "a file that isn't read": (lambda data: (data / SKB / "edges.pkl").write_bytes(b""), ""),
+    "the graph packed again": (lambda data: pack(data / SKB), ""),
+    "questions that are gone": (lambda data: shutil.rmtree(data / QA), ""),
+}
+
+
+def pack(folder: Path) -> None:
+    with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"processed/{path.name}")
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_makes_an_export_stale(tmp_path: Path, change: str) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    (machine.data / QA / "split/test-0.1.index").unlink()
+    unpack(machine.data, "mag")
+    place = machine.data / "exports" / "mag"
+    assert run_cli("export", "stark", "mag", str(machine.data), "--out", str(place), "--no-index").code == 0
+    assert machine.states()["mag"]["state"] == "exported"
+    alter, note = CHANGES[change]
+    alter(machine.data)
+    listing = machine.states()["mag"]
+    assert listing["state"] == ("stale" if note else "exported"), listing
+    assert note in listing["note"]
+
+
+def test_an_archive_of_equal_size_that_is_too_large_to_be_hashed(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    archive = write_tree(machine.data) / "skb/mag/processed.zip"
+    with zipfile.ZipFile(archive, "a") as packed:
+        packed.writestr("processed/notes.txt", bytes(17 * 1024 * 1024))
+        packed.writestr("processed/last.txt", b"a")
+    place = machine.data / "exports" / "mag"
+    assert run_cli("export", "stark", "mag", str(machine.data), "--out", str(place), "--no-index").code == 0
+    assert machine.states()["mag"]["state"] == "exported"
+    entries = zipfile.ZipFile(archive)
+    with entries, zipfile.ZipFile(archive.with_suffix(".new"), "w", zipfile.ZIP_DEFLATED) as other:
+        for entry in entries.infolist():
+            other.writestr(entry, b"b" if entry.filename.endswith("last.txt") else entries.read(entry))
+    assert archive.with_suffix(".new").stat().st_size == archive.stat().st_size
+    archive.with_suffix(".new").replace(archive)
+    assert "processed.zip is another" in machine.states()["mag"]["note"]
+
+
+def test_questions_that_come_after_the_graph_was_exported_without(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    shutil.move(machine.data / "qa/mag", tmp_path / "later")
+    assert machine.run("mag", "--dry-run").returncode == 2  # no questions
+    assert machine.states()["mag"]["state"] == "exported"
+    shutil.move(tmp_path / "later", machine.data / "qa/mag")
+    done = machine.run("mag", "--dry-run")
+    assert f"remove {machine.data / 'exports' / 'mag'}" in done.stderr
+    assert "was not there when it was made" in machine.states()["mag"]["note"]
+
+
+def test_questions_of_ones_own_are_no_reason(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, NOWHERE)
+    write_tree(machine.data)
+    (tmp_path / "mine.csv").write_text('id,query,answer_ids\nq,What?,"[4]"\n', encoding="utf-8")
+    words = ("stark", "mag", str(machine.data), "--queries", str(tmp_path / "mine.csv"))
+    assert run_cli("export", *words, "--out", str(machine.data / "exports" / "mag"), "--no-index").code == 0
+    assert machine.states()["mag"]["state"] == "exported"
+
+
 def test_two_that_want_the_same_export_make_it_once(tmp_path: Path) -> None:
     machine = Machine(tmp_path, NOWHERE)
     write_tree(machine.data)
     flags = ("--mode", "files", "--model", machine.script(), "--dry-run")
     both = [machine.start("run", "--graph", "amazon", *flags) for _ in range(2)]
+    said = []
     for process in both:
         output, errors = process.communicate()
         assert process.returncode == 0, (output, errors)
+        said.append(errors)
+    assert sum("exporting amazon from" in errors for errors in said) == 1
     assert [path.name for path in (machine.data / "exports").iterdir()] == ["amazon"]
+
+
+def test_data_that_the_export_can_not_be_put_beside(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "my machine", NOWHERE)
+    write_tree(machine.data)
+    (machine.data / "exports").write_bytes(b"")  # no folder can be made there, not by root either
+    done = machine.run("mag", "--dry-run")
+    assert done.returncode == 2, done
+    error, hint = done.stderr.splitlines()[-2:]
+    assert error == f"error: cannot write {machine.data}/exports/mag: Not a directory"
+    command = hint.split("`")[1]
+    assert hint.endswith("; then give --graph ./mag")
+    words = shlex.split(command)
+    assert words[0] == "harness"
+    assert machine.harness(*words[1:]).returncode == 0
+    done = machine.run("./mag", "--dry-run")
+    assert done.returncode == 0, done
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -282,5 +436,6 @@ def test_a_shared_data_directory_without_the_export_that_can_not_be_written(tmp_
         done = machine.run("mag", "--dry-run")
         assert done.returncode == 2
         assert "cannot write" in done.stderr
+        assert "`harness export stark mag --data-dir" in done.stderr
     finally:
         machine.data.chmod(0o755)
