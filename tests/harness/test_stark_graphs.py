@@ -250,7 +250,7 @@ def test_two_that_want_the_same_download(machine: Machine, hub: Hub) -> None:
 
 
 def test_the_one_that_waits_says_so(tmp_path: Path) -> None:
-    """The locks of an export and of a download are held here."""
+    """Another process is a lock that is held here."""
     machine = Machine(tmp_path, NOWHERE)
     write_tree(machine.data)
     (machine.data / "exports").mkdir()
