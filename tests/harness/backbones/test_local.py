@@ -122,7 +122,7 @@ def test_a_run_over_biogo(biogo: Export, bwrap: Any, tmp_path: Path) -> None:
     assert {record.stop_reason for record in records} == {"answered"}, "in the last turn nothing else can be said"
     assert all(record.usage["output"] for record in records)
     assert list(check_run(tmp_path / "run")) == []
-    events = [event for path in (tmp_path / "run").rglob("*.jsonl") for event in read_events(path) if "type" in event]
+    events = [event for path in (tmp_path / "run/trajectories").rglob("*.jsonl") for event in read_events(path)]
     results = [event for event in events if event["type"] == "result"]
     assert results
     assert not {event["error"] for event in results} & {"malformed_arguments", "unknown_tool"}
