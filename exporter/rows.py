@@ -212,7 +212,8 @@ class CsvTable:
             return next(self._reader(), [])
         except csv.Error as error:
             raise ExportError(
-                f"{self._file.path}: line 1: not valid CSV ({error})", "the names of the columns must stand there"
+                f"{self._file.path}: line 1: not valid CSV ({_said(error)})",
+                "the names of the columns must stand there",
             ) from error
 
     def batches(self) -> Iterator[Batch]:
@@ -241,7 +242,7 @@ class CsvTable:
             try:
                 row = next(coming, [])
             except csv.Error as error:
-                self._bad.report(self._file.path, start, f"not valid CSV ({error})")
+                self._bad.report(self._file.path, start, f"not valid CSV ({_said(error)})")
                 self._lines.back()
                 coming = self._reader()
                 continue
@@ -259,6 +260,10 @@ class CsvTable:
         """Whether the second line of the row that was read is a row itself, and no end of a cell."""
         second = "".join(self._lines.row[1:2]).encode()
         return bool(second) and columns(second, len(self.names), self._delimiter) is not None
+
+
+def _said(error: csv.Error) -> str:
+    return str(error).replace("\t", "\\t")
 
 
 def _ragged(found: int, expected: int) -> str:

@@ -292,13 +292,20 @@ class NodeLinkSource(_PropertyGraph):
         yield from self._blocks_of_edges(rows, attribute_names(rows), directed)
 
     def _edge_rows(self) -> Iterator[EdgeRow]:
-        for number, row in enumerate(self._list(next(key for key in _LINKS if key in self._graph)), 1):
+        for number, row in enumerate(self._links(), 1):
             if isinstance(row, dict) and {"source", "target"} <= row.keys():
                 attributes = {key: value for key, value in row.items() if key not in ("source", "target")}
                 source, target = (as_cell(row[end]) or "" for end in ("source", "target"))
                 yield self._edge(number, source, target, attributes)
             else:
                 self._bad.report(self._path, number, "this edge (they are counted, not lines) has no ends")
+
+    def _links(self) -> list[Any]:
+        """The list of edges, the one that has any where there are two."""
+        first, *more = (self._list(key) for key in _LINKS if key in self._graph)
+        if first and any(more):
+            raise ExportError(f"{self._path}: two lists of edges: 'links' and 'edges'", "leave one of them out")
+        return next(filter(None, more), first)
 
     def _load(self) -> dict[str, Any]:
         with self._input(self._path) as file:

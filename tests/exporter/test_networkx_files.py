@@ -138,6 +138,8 @@ class TestNetworkx:
             ("[]", "no list of nodes"),
             ('{"nodes": [{"name": "x"}], "links": []}', r"line 1: this node .* has no 'id'"),
             ('{"nodes": [{"id": 1}], "links": [{"source": 1}]}', r"line 1: this edge .* has no ends"),
+            ('{"nodes": [{"id": 1}], "links": [], "edges": [{"source": 1}]}', r"line 1: this edge .* has no ends"),
+            ('{"nodes": [{"id": 1}], "links": [{}], "edges": [{}]}', "two lists of edges: 'links' and 'edges'"),
             ('{"nodes": [{"id": 1}], "links": 1}', "'links' is not a list"),
         ],
     )

@@ -71,6 +71,8 @@ def test_text_with_quotes_of_its_own_is_read_as_it_stands(
         ('1\tt\t"a\ttab"\n2\tt\tx\n', ["a\ttab", "x"]),
         ('1\t"t"\t"Smith, J."\n2\t"t"\tNA\n3\t"t"\t\n', ["Smith, J.", "NA", ""]),  # around all texts
         ('1\tt\t""\n2\tt\tx\n', ["", "x"]),
+        ('1\tt\t"x\ry"\n2\tt\tz\n', ["x\ry", "z"]),  # csv.writer's
+        ('1\tt\tone\n2\tt\t"a\n', ["one", '"a']),
     ],
 )
 def test_one_cell_tells(tmp_path: Path, text: str, found: list[str]) -> None:
@@ -114,3 +116,17 @@ def test_it_is_told_by_cells_far_behind_the_first_with_quotes(tmp_path: Path, mo
 def test_a_cell_that_contradicts_the_others_is_a_bad_row(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=r"n\.tsv: line 3: not valid CSV"):
         names(tmp_path, '1\tt\t"say ""hi"""\n2\tt\t"foo" bar\n')
+
+
+@pytest.mark.parametrize("bad", ['2\tt\t"open\tmore', '"\t', '2\t"', '2\tt\t"\t"\t"\t"'])
+def test_a_torn_row_decides_nothing(tmp_path: Path, bad: str) -> None:
+    """Where what follows doesn't end the cell that it may have opened: text of the other rows stays as it stands."""
+    text = f'1\tt\tx\n{bad}\n3\tt\t"foo" bar\n4\tt\t"foo"\n5\tt\tplain\n'
+    (tmp_path / "n.tsv").write_text(HEADER + text, encoding="utf-8")
+    with InputFile(tmp_path / "n.tsv") as file:
+        read = [
+            row
+            for batch in open_table(file, "tsv", BadRows("skip")).batches()
+            for row in zip(*batch.columns, strict=True)
+        ]
+    assert [row[2] for row in read] == ["x", '"foo" bar', '"foo"', "plain"]
