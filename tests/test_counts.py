@@ -21,6 +21,8 @@ PLURAL = re.compile(rf"^ (?:(?:old|more|other|earlier|input|output) )?(?:{NOUNS}
 AT_LEAST_TWO = {  # numbers that can't be one where they are said
     ("harness/cli/show.py", "many"),
     ("harness/tools/listing.py", "total"),
+    ("exporter/edge_files.py", "relation.rows"),
+    ("exporter/sources/networkx.py", "len(self._ids)"),
     ("exporter/torch_file.py", "self._structure.file_size"),
     ("sandbox/client.py", "len(data)"),
     ("sandbox/client.py", "len(name)"),

@@ -107,7 +107,7 @@ class StarkSource:
         """The type of each node; all are of the first where no file is needed: in Amazon's graph of products only."""
         if self._files.folder == self._dataset.untyped and not self._files.has("node_types.pt"):
             return np.zeros(count, np.int64)
-        return self._ids("node_types.pt", (count,), len(self.node_types), f"{NODES} has {count} nodes")
+        return self._ids("node_types.pt", (count,), len(self.node_types), f"{NODES} has {counted(count, 'node')}")
 
     def _ids(self, file: str, shape: tuple[int, ...], below: int, since: str = "") -> Array:
         """A tensor of ids below `below`, of that shape where its numbers aren't -1; `since` says why it should be."""
@@ -130,7 +130,7 @@ class StarkSource:
     def edges(self) -> Iterator[EdgeBlock]:
         ends = self._ids("edge_index.pt", (2, -1), len(self._types))
         count = ends.shape[1]
-        types = self._ids("edge_types.pt", (count,), len(self.relations), f"edge_index.pt has {count} edges")
+        types = self._ids("edge_types.pt", (count,), len(self.relations), f"edge_index.pt has {counted(count, 'edge')}")
         for number, name in enumerate(self.relations):
             rows = np.flatnonzero(types == number)
             if len(rows):
