@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,16 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, hub: Hub) -> Machine:
     return Machine(tmp_path, hub.url)
+
+
+def said_by(processes: Sequence[subprocess.Popen[str]]) -> list[str]:
+    """What each said on standard error, once all have ended well."""
+    said = []
+    for process in processes:
+        output, errors = process.communicate()
+        assert process.returncode == 0, (output, errors)
+        said.append(errors)
+    return said
 
 
 def test_a_graph_is_downloaded_exported_and_asked(machine: Machine, hub: Hub) -> None:
@@ -240,11 +250,7 @@ def test_a_repository_without_the_optional_files(tmp_path: Path) -> None:
 
 def test_two_that_want_the_same_download(machine: Machine, hub: Hub) -> None:
     both = [machine.start("export", "stark", "amazon", "--no-index", "--out", f"out{n}") for n in range(2)]
-    said = []
-    for process in both:
-        output, errors = process.communicate()
-        assert process.returncode == 0, (output, errors)
-        said.append(errors)
+    said = said_by(both)
     assert sum("downloading amazon (" in errors for errors in said) == 1
     assert hub.downloads("processed.zip") == [None]
 
@@ -401,11 +407,7 @@ def test_two_that_want_the_same_export_make_it_once(tmp_path: Path) -> None:
     write_tree(machine.data)
     flags = ("--mode", "files", "--model", machine.script(), "--dry-run")
     both = [machine.start("run", "--graph", "amazon", *flags) for _ in range(2)]
-    said = []
-    for process in both:
-        output, errors = process.communicate()
-        assert process.returncode == 0, (output, errors)
-        said.append(errors)
+    said = said_by(both)
     assert sum("exporting amazon from" in errors for errors in said) == 1
     assert [path.name for path in (machine.data / "exports").iterdir()] == ["amazon"]
 
